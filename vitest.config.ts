@@ -22,7 +22,6 @@ const APART = [
   'test/cluster/!(leased).test.ts',
   // Sets an environment variable.
   'test/config/instance.test.ts',
-  'test/emulator/processes/*.test.ts',
   'test/hub/{fuzz,manners}.test.ts',
   'test/support/world.test.ts',
 ]

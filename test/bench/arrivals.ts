@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Observer, type Seen } from '../support/observer.ts'
+import { until } from '../support/until.ts'
 import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
@@ -71,12 +72,8 @@ export class Arrivals {
 
   /** Waits for the states of all apps and `online`. Resolves with the time at which the last of them arrived. */
   async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
-    const deadline = now() + timeoutMs
-    while (this.online === undefined || this.states.size < apps) {
-      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${timeoutMs} ms`)
-      await sleep(10)
-    }
-    return Math.max(this.online, newest(this.states))
+    const online = () => this.states.size >= apps && this.online
+    return Math.max(await until(`the states of ${apps} apps`, online, timeoutMs, 10), newest(this.states))
   }
 
   /** Waits until discovery is complete. Resolves with the time at which the newest topic appeared; 0 without topics. */

@@ -1,33 +1,12 @@
 /** Collects the measured values: one value per round for each program and metric. */
+import type { FIGURES } from './report.ts'
 import { median } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 
+/** The metrics whose medians the report lists, and those that are only compared with a goal. */
 export type Metric =
-  | 'eventP50'
-  | 'eventP99'
-  | 'eventCpuUs'
-  | 'steadyCpuUs'
-  | 'viewedCpuUs'
-  | 'burstMs'
-  | 'burstCpuUs'
-  | 'eventfulCpuUs'
-  | 'commandP50'
-  | 'commandP99'
-  | 'commandsPerSecond'
-  | 'commandCpuUs'
-  | 'oneCoreEventP50'
-  | 'oneCoreCommandP50'
-  | 'oneCoreCommandCpuUs'
-  | 'start50Ms'
-  | 'wholeStart50Ms'
-  | 'start1000Ms'
-  | 'idleRss'
-  | 'addedRss'
-  | 'appRss'
-  | 'hubRss'
-  | 'restartState'
-  | 'restartDiscovery'
-  | 'idleCpuShare'
+  | (typeof FIGURES)[number][1]
+  | ('appRss' | 'hubRss' | 'restartState' | 'restartDiscovery' | 'idleCpuShare')
 
 export class Book {
   readonly #values = new Map<string, number[]>()

@@ -1,5 +1,4 @@
 /** Measures what recording evidence of crashes costs, with two sets of permissions: `npm run bench -- --evidence`. */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
@@ -14,9 +13,7 @@ import { median, round } from './stats.ts'
 import { table } from './table.ts'
 import { World } from './world.ts'
 
-const HEADING = '## What the evidence costs'
-const NEXT = '\n## '
-const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)
+export const EVIDENCE = '## What the evidence costs'
 const SIZES = [50, 1000]
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -97,7 +94,7 @@ export async function measureEvidence(minutes: number): Promise<string> {
   const row = (title: string, show: (run: (typeof runs)[number]) => string) => [title, ...runs.map(show)]
   const spread = (title: string, at: number) => [title, ...reads.flatMap((one) => ['–', ms(one[at])])]
   return [
-    HEADING,
+    EVIDENCE,
     ABOUT,
     `Measured on ${new Date().toISOString().slice(0, 10)}, ${minutes} minutes: ${cpus().length} cores, Node ${process.versions.node}.`,
     table(
@@ -116,16 +113,4 @@ export async function measureEvidence(minutes: number): Promise<string> {
     ),
     `The samples of CPU and memory take ${bytes(measureSamples())} of memory per app, with any key.`,
   ].join('\n\n')
-}
-
-export function evidenceSection(): string {
-  const [, section] = readFileSync(PAGE, 'utf8').split(HEADING)
-  return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`
-}
-
-/** Replaces the section on the page. If there is no such section, adds it as the first one. */
-export function writeEvidence(text: string): void {
-  const [head = '', ...sections] = readFileSync(PAGE, 'utf8').split(NEXT)
-  const others = sections.map((section) => `## ${section.trimEnd()}`).filter((section) => !section.startsWith(HEADING))
-  writeFileSync(PAGE, `${[head.trimEnd(), text, ...others].join('\n\n')}\n`)
 }

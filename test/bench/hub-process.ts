@@ -45,7 +45,6 @@ async function inTime(started: number, events: number, perSecond: number): Promi
 
 async function burst({
   events,
-  apps,
   from,
   eventful: withEvents,
   perSecond,
@@ -53,8 +52,8 @@ async function burst({
   const started = now()
   const patch = withEvents ? eventful : usage
   for (let i = 0; i < events; i += 1) {
-    const hub = hubs[Math.floor(i / apps) % hubs.length]
-    hub?.change(ids[i % apps] ?? '', patch(from + i))
+    const hub = hubs[Math.floor(i / ids.length) % hubs.length]
+    hub?.change(ids[i % ids.length] ?? '', patch(from + i))
     if (i % BATCH < BATCH - 1) continue
     if (perSecond === undefined) await setImmediate()
     else await inTime(started, i + 1, perSecond)

@@ -1,9 +1,8 @@
 /** The benchmark's interface to the hub process. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
 import { Process } from '../support/process.ts'
-import { now } from './processes.ts'
+import { until } from '../support/until.ts'
 import { HUB_ANSWER, type HubRequest } from './protocol.ts'
 
 const URLS = v.array(v.string())
@@ -31,26 +30,20 @@ export class Hubs implements AsyncDisposable {
   }
 
   async untilSubscribed(timeoutMs = 60_000): Promise<void> {
-    const deadline = now() + timeoutMs
-    for (;;) {
-      const sessions = v.parse(v.number(), await ask(this.#process, { do: 'subscribers' }))
-      if (sessions >= this.urls.length) return
-      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${timeoutMs} ms`)
-      await sleep(20)
-    }
+    const count = async () => v.parse(v.number(), await ask(this.#process, { do: 'subscribers' }))
+    await until('all sessions', async () => (await count()) >= this.urls.length, timeoutMs, 20)
   }
 
   /**
-   * Changes the usage of the first `apps` apps in turn. Returns the time of the first event (by `now()`), and the
+   * Changes the usage of the apps in turn. Returns the time of the first event (by `now()`), and the
    * figures that the topics must have at the end.
    */
-  burst(events: number, { apps = this.apps, eventful = false, perSecond }: BurstOptions = {}): Burst {
+  burst(events: number, { eventful = false, perSecond }: BurstOptions = {}): Burst {
     const from = this.#next
     this.#next += events
-    const began = ask(this.#process, { do: 'burst', events, apps, from, eventful, ...(perSecond && { perSecond }) })
-    const last = new Set(
-      Array.from({ length: Math.min(events, apps * this.urls.length) }, (_, i) => from + events - 1 - i),
-    )
+    const began = ask(this.#process, { do: 'burst', events, from, eventful, ...(perSecond && { perSecond }) })
+    const length = Math.min(events, this.apps * this.urls.length)
+    const last = new Set(Array.from({ length }, (_, i) => from + events - 1 - i))
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
 
@@ -68,8 +61,6 @@ export class Hubs implements AsyncDisposable {
 }
 
 export interface BurstOptions {
-  /** The number of apps on each hub to change; default: all. */
-  readonly apps?: number
   readonly eventful?: boolean
   /** The number of events per second; default: as many as possible. */
   readonly perSecond?: number

@@ -1,13 +1,12 @@
 /** `npm run bench`: measures the programs in turn, in several rounds. Only on Linux, because it reads /proc. */
-import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { waiting } from '../../src/cli/progress.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Book } from './book.ts'
-import { evidenceSection, measureEvidence, writeEvidence } from './evidence.ts'
+import { EVIDENCE, measureEvidence } from './evidence.ts'
 import { type Grown, measureGrowth } from './growth.ts'
 import { HUBS, MANY_EFFORT, type Many, measureMany, QUICK_MANY } from './many.ts'
-import { manySection, writeMany } from './many-report.ts'
+import { MANY, renderMany } from './many-report.ts'
 import {
   type Effort,
   measureIdle,
@@ -18,6 +17,7 @@ import {
   measureTraffic,
 } from './measures.ts'
 import { circumstances, render } from './report.ts'
+import { sectionOf, writePage, writeSection } from './sections.ts'
 import { compareWith, SUBJECTS, type SubjectName } from './subject.ts'
 
 const HELP = `npm run bench -- [options]
@@ -136,18 +136,13 @@ async function measure(): Promise<Grown[]> {
   return grown
 }
 
-function write(text: string): void {
-  const page = ['# Benchmarks', ABOUT, text, evidenceSection(), manySection()].filter((part) => part !== '')
-  writeFileSync(new URL('../../docs/internals/benchmarks.md', import.meta.url), `${page.join('\n\n')}\n`)
-}
-
 async function measureSizes(): Promise<void> {
   const sizes: Many[] = []
   for (const hubs of HUBS) {
     sizes.push(await step(`${hubs} hubs`, () => measureMany(hubs, values.quick ? QUICK_MANY : MANY_EFFORT)))
     console.log(JSON.stringify(sizes.at(-1)))
   }
-  if (values.write) writeMany(sizes)
+  if (values.write) writeSection(renderMany(sizes))
 }
 
 exitOnSignals()
@@ -156,12 +151,12 @@ else if (values.many) await measureSizes()
 else if (values.evidence) {
   const text = await step('evidence', () => measureEvidence(values.quick ? 1 : 5))
   console.log(text)
-  if (values.write) writeEvidence(text)
+  if (values.write) writeSection(text)
 } else {
   const about = circumstances()
   const started = performance.now()
   const grown = await measure()
   const text = render(book, grown, effort, { ...about, minutes: (performance.now() - started) / 60_000 })
   console.log(text)
-  if (values.write) write(text)
+  if (values.write) writePage(['# Benchmarks', ABOUT, text, sectionOf(EVIDENCE), sectionOf(MANY)])
 }

@@ -2,36 +2,34 @@
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import * as v from 'valibot'
 import { hubOptions } from '../../src/config/options.ts'
 import { durationMs } from '../../src/contract/payload.ts'
 import { burst } from './measures.ts'
 import { World } from './world.ts'
 
-export const MANY = v.object({
-  hubs: v.number(),
+export interface Many {
+  readonly hubs: number
   /** The number of apps on each hub. */
-  apps: v.number(),
+  readonly apps: number
   /** The machine's one-minute load average before the start. */
-  load: v.number(),
+  readonly load: number
   /** The time from the start until all states were retained. */
-  statesMs: v.number(),
+  readonly statesMs: number
   /** The time from the start until the discovery messages were retained as well. */
-  wholeMs: v.number(),
-  startCpuMs: v.number(),
+  readonly wholeMs: number
+  readonly startCpuMs: number
   /** The resident memory at rest, when all messages are retained. */
-  rss: v.number(),
-  peakRss: v.number(),
+  readonly rss: number
+  readonly peakRss: number
   /** The CPU use as a share of one core: `idleShare` at rest, `busyShare` at 1,000 events a second. */
-  idleShare: v.number(),
-  busyShare: v.number(),
-  restartMs: v.number(),
-  restartSent: v.number(),
+  readonly idleShare: number
+  readonly busyShare: number
+  readonly restartMs: number
+  readonly restartSent: number
   /** Time from a restart of the broker without its data until it held all states; `brokerWholeMs`: also discovery. */
-  brokerStatesMs: v.number(),
-  brokerWholeMs: v.number(),
-})
-export type Many = v.InferOutput<typeof MANY>
+  readonly brokerStatesMs: number
+  readonly brokerWholeMs: number
+}
 
 export interface ManyEffort {
   readonly restMs: number
@@ -51,15 +49,11 @@ const EVENTS_A_SECOND = 1000
 const TIMEOUT_MS = 5 * 60_000
 
 /** Measures many hubs. The discovery rate is unlimited, so that everything is published before memory is measured. */
-export async function measureMany(
-  hubs: number,
-  effort: ManyEffort,
-  nodeOptions: readonly string[] = [],
-): Promise<Many> {
+export async function measureMany(hubs: number, effort: ManyEffort): Promise<Many> {
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
   const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
-  await using world = await World.start({ ...options, nodeOptions })
+  await using world = await World.start(options)
   const startCpuMs = world.bridge.cpuMs
   await sleep(restMs)
   const { rss, peakRss } = world.bridge

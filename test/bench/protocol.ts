@@ -19,13 +19,12 @@ export const HUB_REQUEST = v.variant('do', [
   /** The answer is the number of open realtime sessions. */
   v.object({ do: v.literal('subscribers') }),
   /**
-   * Sends events for the first `apps` apps of each hub in turn, each with a different memory figure. The answer is the
+   * Sends events for the apps of each hub in turn, each with a different memory figure. The answer is the
    * time of the first event. `perSecond`: the maximum rate.
    */
   v.object({
     do: v.literal('burst'),
     events: count,
-    apps: count,
     from: count,
     eventful: v.boolean(),
     perSecond: v.optional(count),

@@ -1,5 +1,5 @@
 import { cpus, loadavg, totalmem } from 'node:os'
-import type { Book, Metric } from './book.ts'
+import type { Book } from './book.ts'
 import type { Grown } from './growth.ts'
 import type { Effort } from './measures.ts'
 import { ROWS, type Row } from './rows.ts'
@@ -25,7 +25,7 @@ function earlierOf({ values, show }: Row, book: Book): string {
   return measured.length === 0 ? '' : show(median(measured))
 }
 
-const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, scale?: number])[] = [
+export const FIGURES = [
   ['event → subscriber, p50', 'eventP50', 'ms'],
   ['event → subscriber, p99', 'eventP99', 'ms'],
   ['CPU per event, one at a time', 'eventCpuUs', 'µs'],
@@ -46,7 +46,7 @@ const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, 
   ['start, 1,000 apps: states', 'start1000Ms', 'ms'],
   ['RSS at rest, 50 apps', 'idleRss', 'MB', 1024 * 1024],
   ['RSS added by 1,000,000 events', 'addedRss', 'MB', 1024 * 1024],
-]
+] as const satisfies readonly (readonly [title: string, metric: string, unit: string, scale?: number])[]
 
 const today = () => new Date().toISOString().slice(0, 10)
 

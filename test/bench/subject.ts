@@ -51,8 +51,6 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** Options of Node.js for profiling. */
-  readonly nodeOptions?: readonly string[]
   /** The number of devices that are published for Home Assistant per second. Default: that of the program. */
   readonly discoveryRate?: number | undefined
 }
@@ -102,7 +100,7 @@ export class Subject implements AsyncDisposable {
 }
 
 async function startOurs(program: string, port: number, place: Place, folder: string): Promise<Process> {
-  const { mqtt, hubs, nodeOptions = [], discoveryRate } = place
+  const { mqtt, hubs, discoveryRate } = place
   const [hub = '', ...more] = hubs
   const config = join(folder, 'hub2mqtt.json')
   // The first hub has the name that `bare` uses.
@@ -118,12 +116,12 @@ async function startOurs(program: string, port: number, place: Place, folder: st
       ...(discoveryRate !== undefined && { HUB2MQTT_DISCOVERY_RATE: String(discoveryRate) }),
       ...variables,
     },
-    nodeOptions: [...startOptions, ...nodeOptions],
+    nodeOptions: startOptions,
     logs: false,
   })
 }
 
-function startBare(name: SubjectName, { mqtt, hubs, nodeOptions = [] }: Place): Process {
+function startBare(name: SubjectName, { mqtt, hubs }: Place): Process {
   const env = {
     PATH: process.env['PATH'],
     BENCH_MQTT: mqtt,
@@ -132,7 +130,7 @@ function startBare(name: SubjectName, { mqtt, hubs, nodeOptions = [] }: Place): 
     ...(name === 'plain' && { NAGLE: 'on' }),
   }
   const root = new URL('../../', import.meta.url).pathname
-  return new Process(process.execPath, [...nodeOptions, '--input-type=module', '--eval', bare], {
+  return new Process(process.execPath, ['--input-type=module', '--eval', bare], {
     env,
     cwd: root,
     output: 'drop',

@@ -17,7 +17,6 @@ export interface WorldOptions {
   readonly hubs?: number
   /** Whether the keys permit reads of the hub's health, devices and flows. Default: `false`. */
   readonly evidence?: boolean
-  readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes longer. Default: `true`. */
   readonly settled?: boolean
   /** The number of devices that are published for Home Assistant per second. Default: that of the program. */
@@ -38,8 +37,6 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
   /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** The time from the start of the process until it received the events of all hubs, in milliseconds. */
-  subscribedMs = Number.NaN
   /** The time from the start of the process until the discovery messages had arrived as well, in milliseconds. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
@@ -69,7 +66,6 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     await world.#startSubject()
     const complete = await arrivals.seesStates(apps * count, timeoutMs)
     await hub.untilSubscribed(timeoutMs)
-    world.subscribedMs = now() - started
     const discovered = settled ? await arrivals.seesDiscovery() : complete
     world.startMs = complete - started
     world.wholeStartMs = Math.max(complete, discovered) - started
@@ -77,8 +73,8 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   }
 
   async #startSubject(): Promise<void> {
-    const { subject, nodeOptions = [], discoveryRate } = this.#options
-    const place = { mqtt: this.broker.url, hubs: this.hub.urls, nodeOptions, discoveryRate }
+    const { subject, discoveryRate } = this.#options
+    const place = { mqtt: this.broker.url, hubs: this.hub.urls, discoveryRate }
     this.bridges.push(await Subject.start(subject, place))
   }
 

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { percentile } from '../bench/stats.ts'
 import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
@@ -13,12 +14,7 @@ interface ScorecardInput {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0)
 
-function percentile(numbers: readonly number[], part: number): number | undefined {
-  const sorted = [...numbers].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
-}
-
-const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
+const seconds = (ms: number) => (Number.isNaN(ms) ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
 /** Returns the time until the retained messages matched the hub's state: median, 95th percentile and maximum. */

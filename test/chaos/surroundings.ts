@@ -6,8 +6,6 @@ import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 export interface WorldOptions {
   readonly seed: number
   readonly flavour?: Flavour
-  /** Whether the broker keeps its data after a restart. */
-  readonly persistent?: boolean
   readonly preload?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly nodeOptions?: readonly string[]
@@ -56,13 +54,12 @@ export interface BrokerChanges extends MosquittoOptions {
 }
 
 export function brokerOptions(
-  { persistent = true }: WorldOptions,
   secrets: Secrets,
   { config = [], withoutBridge = false, ...changes }: BrokerChanges = {},
 ): MosquittoOptions {
   const users = { watcher: secrets.watcher, ...(withoutBridge ? {} : { bridge: secrets.password }) }
   const basics = ['max_queued_messages 0', 'max_inflight_messages 0', 'autosave_interval 1']
-  return { persistent, ...changes, users, config: [...basics, ...config] }
+  return { persistent: true, ...changes, users, config: [...basics, ...config] }
 }
 
 /** The options that a reload may change, in the format of the configuration file. */

@@ -83,7 +83,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await using open = new AsyncDisposableStack()
     const secrets = secretsOf(options)
     const hub = open.use(await EmulatedHub.start(hubOptions(options, secrets)))
-    const broker = open.use(await Mosquitto.start(brokerOptions(options, secrets)))
+    const broker = open.use(await Mosquitto.start(brokerOptions(secrets)))
     const gateway = open.use(await HttpGateway.to(hub.port))
     const hubProxy = open.use(await TcpProxy.to(gateway.port))
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'chaos-')))
@@ -264,7 +264,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   /** Changes the broker's configuration. The changes take effect when the broker starts again. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
-    await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
+    await this.broker.configure(brokerOptions(this.#secrets, changes))
   }
 
   async rebuildBroker(changes?: BrokerChanges): Promise<void> {

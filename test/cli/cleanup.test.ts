@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type CleanupOptions, cleanup } from '../../src/cli/cleanup.ts'
 import { createTopics } from '../../src/contract/topics.ts'
-import { Members } from '../cluster/members.ts'
+import { Street } from '../cluster/rollout/street.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
@@ -166,16 +166,15 @@ const FORMER = {
 } as const
 
 test('cleanup of a fleet clears what all members have left, former ones too, and changes nothing else', async () => {
-  const shards = [1, 2].map((number) => ({ fleet: { shard: `${number}/2` } }))
-  const config = { discovery: { prefix: 'elsewhere' } }
-  await using world = await Members.start({ hubs: 3, members: shards, config })
+  await using world = await Street.build({ houses: 3, env: { DISCOVERY_PREFIX: 'elsewhere' } })
+  const members = ['1/2', '2/2'].map((shard) => world.begin({ FLEET_SHARD: shard }))
   const { port } = world.broker
-  await world.served(['shard-1', 'shard-2'])
+  await until('the owners', () => world.isServed(['shard-1', 'shard-2']), 30_000)
   await until('devices', () => world.observer.seen.some(({ topic }) => topic.startsWith('elsewhere/device/')))
   await expect(run(world.broker, { clear: true })).rejects.toThrow(
     /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
   )
-  await Promise.all(world.processes.map((one) => one?.stop()))
+  await Promise.all(members.map((one) => one.stop()))
   // No member can have the name in the first topic. The second topic contains a command that was retained by mistake.
   const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
   const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }

@@ -241,11 +241,12 @@ describe('the emulated hub as a program', () => {
     expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it in use\?\n$/)
   })
 
-  test('shows the output of a user app, restarts it when a file changes, and ends cleanly on SIGINT', async () => {
+  test('shows the output of a user app and the ignored fields of its manifest, restarts it when a file changes, and ends cleanly on SIGINT', async () => {
     const dir = temporaryFolder()
+    const manifest = { id: 'com.example.app', name: { en: 'App' }, version: '1.0.0', flow: {}, '\u001b[2J': 1 }
     const app = (text: string) =>
       writeFile(join(dir, 'app.js'), `export default () => console.log(${JSON.stringify(text)})`)
-    await writeFile(join(dir, 'app.json'), JSON.stringify({ id: 'com.example.app', name: 'App', version: '1.0.0' }))
+    await writeFile(join(dir, 'app.json'), JSON.stringify(manifest))
     await app('\u001b[31mone')
     await using hub = lasting(['emulate', '--port', '0', '--app', dir])
     await hub.untilLine('com.example.app: [hub] running')
@@ -255,20 +256,8 @@ describe('the emulated hub as a program', () => {
     const shown = hub.lines.filter((line) => line.startsWith('com.example.app: '))
     expect(shown).toContain('com.example.app: \\u001b[31mone')
     expect(shown).toContain('com.example.app: [hub] changed: app.js')
-    expect(hub.errors).toEqual([])
-    expect(hub.end).toBe('code 0')
-  })
-
-  test('lists ignored fields of a manifest once, and escapes control sequences', async () => {
-    const dir = temporaryFolder()
-    const made = await performed(['emulate', 'new-app', 'com.example.app', dir])
-    expect(made.status).toBe(0)
-    const manifest = { id: 'com.example.app', name: { en: 'App' }, version: '1.0.0', flow: {}, '\u001b[2J': 1 }
-    await writeFile(join(dir, 'app.json'), JSON.stringify(manifest))
-    await using hub = lasting(['emulate', '--port', '0', '--app', dir])
-    await hub.untilLine('its API key')
-    await hub.stop('SIGTERM')
     expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: ignored fields in app.json: flow, \\u001b[2J'])
+    expect(hub.end).toBe('code 0')
     const hostile = { ...manifest, settings: { ['\u001b[2J'.repeat(100)]: 1 } }
     await writeFile(join(dir, 'app.json'), JSON.stringify(hostile))
     const { status, stderr } = await performed(['emulate', '--port', '0', '--app', dir])
@@ -303,30 +292,6 @@ describe('the demo', () => {
     expect(demo.end).toBe('code 0')
   })
 
-  test('uses no broker, hub or topic of the configuration', async () => {
-    await using broker = await startBroker('aedes')
-    await using real = await EmulatedHub.start({ keys: { canary: [] } })
-    const settings = {
-      hubs: { cabin: { url: real.url, api_key: 'canary' }, flat: { url: real.url, api_key: 'canary' } },
-      mqtt: { url: broker.url, base_topic: 'own' },
-      fleet: { nats: 'nats://127.0.0.1:1', member: 'one' },
-    }
-    const file = join(temporaryFolder(), 'own.json')
-    await writeFile(file, JSON.stringify(settings), { mode: 0o600 })
-    await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
-    const environment = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_EMBEDDED_PORT: '0' }
-    await using demo = lasting(['demo', '--config', file], environment)
-    await demo.untilLine('Ctrl-C stops it')
-    expect(demo.lines.join('\n')).toMatch(/mosquitto_pub -p \d+ -t 'own\/home\/app\//)
-    await demo.stop('SIGTERM')
-    await using onBroker = lasting(['demo', '--config', file, '--broker', broker.url])
-    await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
-    await onBroker.stop('SIGTERM')
-    expect(observer.seen.filter(({ topic }) => !topic.startsWith('hub2mqtt-demo/'))).toEqual([])
-    expect(observer.seen.filter(({ topic }) => /\/(cabin|flat)\//.test(topic))).toEqual([])
-    expect(real.requests).toEqual([])
-  })
-
   test.for(['0', 'one that is in use'])(
     'with both ports configured as %s, uses two others and prints them',
     async (given) => {
@@ -352,17 +317,33 @@ describe('the demo', () => {
     },
   )
 
-  test('on an existing broker uses its own topics, and leaves nothing behind', async () => {
+  test('uses no broker, hub or topic of the configuration; on a named broker, it uses its own topics and leaves nothing', async () => {
     await using broker = await startBroker(BROKERS[0])
+    await using real = await EmulatedHub.start({ keys: { canary: [] } })
+    const settings = {
+      hubs: { cabin: { url: real.url, api_key: 'canary' }, flat: { url: real.url, api_key: 'canary' } },
+      mqtt: { url: broker.url, base_topic: 'own' },
+      fleet: { nats: 'nats://127.0.0.1:1', member: 'one' },
+    }
+    const file = join(temporaryFolder(), 'own.json')
+    await writeFile(file, JSON.stringify(settings), { mode: 0o600 })
     await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
     await observer.publish('hub2mqtt/home/state', 'online', { retain: true })
-    const env = { HUB2MQTT_HTTP_ENABLED: 'false' }
-    await using demo = lasting(['demo', '--broker', broker.url], env)
+    const environment = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_EMBEDDED_PORT: '0' }
+    await using demo = lasting(['demo', '--config', file], environment)
     await demo.untilLine('Ctrl-C stops it')
-    await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
+    expect(demo.lines.join('\n')).toMatch(/mosquitto_pub -p \d+ -t 'own\/home\/app\//)
     await demo.stop('SIGTERM')
-    expect(demo.end).toBe('code 0')
+    expect(observer.seen).toHaveLength(1)
+    const isOff = { HUB2MQTT_HTTP_ENABLED: 'false' }
+    await using onBroker = lasting(['demo', '--config', file, '--broker', broker.url], isOff)
+    await onBroker.untilLine('Ctrl-C stops it')
+    await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
+    await onBroker.stop('SIGTERM')
+    expect(onBroker.end).toBe('code 0')
+    expect(observer.seen.slice(1).filter(({ topic }) => !topic.startsWith('hub2mqtt-demo/'))).toEqual([])
+    expect(observer.seen.filter(({ topic }) => /\/(cabin|flat)\//.test(topic))).toEqual([])
     expect([...(await retainedOn(broker.port))]).toEqual([['hub2mqtt/home/state', 'online']])
-    expect(observer.seen.filter(({ topic }) => topic.startsWith('homeassistant/'))).toEqual([])
+    expect(real.requests).toEqual([])
   })
 })

@@ -25,8 +25,8 @@ const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
   const { world, random } = scene
-  const found = FLEET_FAULTS[fault]
-  if (found === undefined) throw new RangeError(`no fault ${fault}`)
+  const cause = FLEET_FAULTS[fault]
+  if (cause === undefined) throw new RangeError(`no fault ${fault}`)
   // Wait, because NATS may still be recovering from the previous fault.
   await scene.roster.catchUp()
   const epochBefore = scene.roster.epoch
@@ -46,7 +46,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   })()
   let gaps: number[] = []
   try {
-    const faulty = found.run(scene)
+    const faulty = cause(scene)
     await after(100)
     // Send commands to each hub until one is answered, because a hub without an owner does not answer.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))

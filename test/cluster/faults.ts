@@ -1,5 +1,5 @@
 import { setTimeout as after } from 'node:timers/promises'
-import type { Nats } from '../support/nats.ts'
+import type { Nats, NatsNode } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import type { Members } from './members.ts'
@@ -12,9 +12,7 @@ export interface Scene {
   readonly random: Random
 }
 
-interface FleetFault {
-  readonly run: (scene: Scene) => Promise<void>
-}
+type FleetFault = (scene: Scene) => Promise<void>
 
 const HOUR_MS = 3_600_000
 /** The JetStream stream of the default bucket, which all members share. */
@@ -37,6 +35,12 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most
   }
 }
 
+/** Kills a NATS node and a member at the same time. */
+async function killed(scene: Scene, node: NatsNode): Promise<void> {
+  await ended(scene, 'SIGKILL', () => node.kill())
+  await node.restart()
+}
+
 async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
   const { world, random } = scene
   const member = memberOf(scene)
@@ -46,74 +50,48 @@ async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<v
 }
 
 export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
-  'member killed': { run: (scene) => ended(scene, 'SIGKILL') },
-  'member stopped': { run: (scene) => ended(scene, 'SIGTERM') },
-  'member suspended': {
-    run: async (scene) => {
-      const stopped = scene.world.process(memberOf(scene))
+  'member killed': (scene) => ended(scene, 'SIGKILL'),
+  'member stopped': (scene) => ended(scene, 'SIGTERM'),
+  'member suspended': async (scene) => {
+    const stopped = scene.world.process(memberOf(scene))
+    stopped.signal('SIGSTOP')
+    await after(scene.random.int(500, 12_000))
+    stopped.signal('SIGCONT')
+  },
+  'member suspended repeatedly': async (scene) => {
+    const stopped = scene.world.process(memberOf(scene))
+    for (let left = scene.random.int(4, 12); left > 0; left -= 1) {
       stopped.signal('SIGSTOP')
-      await after(scene.random.int(500, 12_000))
+      await after(scene.random.int(100, 1_500))
       stopped.signal('SIGCONT')
-    },
+      await after(scene.random.int(10, 300))
+    }
   },
-  'member suspended repeatedly': {
-    run: async (scene) => {
-      const stopped = scene.world.process(memberOf(scene))
-      for (let left = scene.random.int(4, 12); left > 0; left -= 1) {
-        stopped.signal('SIGSTOP')
-        await after(scene.random.int(100, 1_500))
-        stopped.signal('SIGCONT')
-        await after(scene.random.int(10, 300))
-      }
-    },
+  'cut off from NATS': (scene) => cut(scene.world.lines(memberOf(scene)).nats, scene),
+  'cut off from the broker': (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene),
+  'long cut off from the broker': (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene, [12_000, 25_000]),
+  'cut off from both': (scene) => {
+    const { nats, broker } = scene.world.lines(memberOf(scene))
+    return cut([...nats, broker], scene)
   },
-  'cut off from NATS': { run: (scene) => cut(scene.world.lines(memberOf(scene)).nats, scene) },
-  'cut off from the broker': { run: (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene) },
-  'long cut off from the broker': {
-    run: (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene, [12_000, 25_000]),
+  'wall clock steps': async (scene) => {
+    const member = scene.world.process(memberOf(scene))
+    member.send({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
+    await after(scene.random.int(500, 6_000))
+    member.send({ clockBy: 0 })
   },
-  'cut off from both': {
-    run: (scene) => {
-      const { nats, broker } = scene.world.lines(memberOf(scene))
-      return cut([...nats, broker], scene)
-    },
+  'NATS node killed': async (scene) => {
+    const node = nodeOf(scene)
+    await node.kill()
+    await after(scene.random.int(500, 9_000))
+    await node.restart()
   },
-  'wall clock steps': {
-    run: async (scene) => {
-      const member = scene.world.process(memberOf(scene))
-      member.send({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
-      await after(scene.random.int(500, 6_000))
-      member.send({ clockBy: 0 })
-    },
+  'NATS node hangs': async (scene) => {
+    const node = nodeOf(scene)
+    node.stop()
+    await after(scene.random.int(500, 9_000))
+    node.cont()
   },
-  'NATS node killed': {
-    run: async (scene) => {
-      const node = nodeOf(scene)
-      await node.kill()
-      await after(scene.random.int(500, 9_000))
-      await node.restart()
-    },
-  },
-  'NATS node hangs': {
-    run: async (scene) => {
-      const node = nodeOf(scene)
-      node.stop()
-      await after(scene.random.int(500, 9_000))
-      node.cont()
-    },
-  },
-  'NATS leader and member killed': {
-    run: async (scene) => {
-      const node = (await scene.nats.leaderOf(STREAM)) ?? nodeOf(scene)
-      await ended(scene, 'SIGKILL', () => node.kill())
-      await node.restart()
-    },
-  },
-  'NATS node and member killed': {
-    run: async (scene) => {
-      const node = nodeOf(scene)
-      await ended(scene, 'SIGKILL', () => node.kill())
-      await node.restart()
-    },
-  },
+  'NATS leader and member killed': async (scene) => killed(scene, (await scene.nats.leaderOf(STREAM)) ?? nodeOf(scene)),
+  'NATS node and member killed': (scene) => killed(scene, nodeOf(scene)),
 }

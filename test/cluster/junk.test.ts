@@ -206,12 +206,4 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
     await kv.purge(await nameOf(key))
     await startAnew()
   })
-
-  test.for([Number.MAX_SAFE_INTEGER, MAX_EPOCH])('(with epoch %d): serves all hubs', async (adopted, context) => {
-    const { kv, served, nameOf, startAnew } = await fleet(context)
-    await kv.put(await nameOf(memberKey('ghost')), JSON.stringify({ nonce: 'x', adopted }))
-    await served()
-    await startAnew()
-    await startAnew()
-  })
 })

@@ -7,6 +7,7 @@ import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fileKeys, nest, type Option } from '../../src/config/table.ts'
 import { configSchema } from '../../src/tooling/docs/config-schema.ts'
+import { anyText } from '../support/any-text.ts'
 import { maps, mistakesOf, PEM } from './support.ts'
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
@@ -94,7 +95,7 @@ const written = fc.oneof(
     .tuple(fc.integer({ min: -1, max: 4000 }), fc.constantFrom('ms', 's', 'm', 'h', 'B', 'KiB', 'MiB', '', ' s'))
     .map((parts) => parts.join('')),
   fc.stringMatching(/^[$+#/a-c ]{0,6}$/),
-  fc.string({ unit: 'binary', maxLength: 5 }),
+  anyText({ maxLength: 5 }),
   address,
   published,
   fc.jsonValue({ maxDepth: 2 }),

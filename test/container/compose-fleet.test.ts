@@ -1,49 +1,25 @@
 /** Needs an image of NATS, which NATS_IMAGE can name. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Observer } from '../support/observer.ts'
-import { execute } from '../support/process.ts'
+import type { Observer } from '../support/observer.ts'
 import { available } from '../support/skipped.ts'
-import { findCompose } from './support/compose.ts'
-import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
-import { example } from './support/installation.ts'
+import { containersOf, demo, hasCompose, observe } from './support/compose.ts'
+import { docker, works } from './support/engine.ts'
 
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
 /** A long limit, because nine containers start at the same time. */
 const TIMEOUT_MS = 90_000
 
-async function hasNats(): Promise<boolean> {
-  const works = (running: Promise<string>) =>
-    running.then(
-      () => true,
-      () => false,
-    )
-  const is =
-    (await works(docker('image', 'inspect', NATS_IMAGE))) ||
-    (await works(execute('timeout', ['20', 'docker', 'pull', '-q', NATS_IMAGE])))
-  return available(
-    is,
+const isReady =
+  hasCompose &&
+  available(
+    works('docker', 'image', 'inspect', NATS_IMAGE) || works('timeout', '20', 'docker', 'pull', '-q', NATS_IMAGE),
     'the tests of the compose file of a fleet',
     `the image ${NATS_IMAGE} is not available (NATS_IMAGE)`,
   )
-}
-
-const found = hasDocker ? await findCompose() : undefined
-const isReady = found !== undefined && (await hasNats())
 
 describe.runIf(isReady)('the compose file of a fleet', () => {
-  const [command = '', ...words] = found ?? []
-  const files = ['-f', 'docker-compose.yml', '-f', 'config/compose.fleet.yml']
-  const compose = (...args: readonly string[]) =>
-    execute(command, [...words, '-p', PROJECT, ...files, '--profile', 'demo', ...args], {
-      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, NATS_IMAGE },
-    })
-  const observe = (port: number) =>
-    Observer.on(port, {
-      protocol: '5',
-      username: 'homeassistant',
-      password: example('config/demo/secrets/mqtt_homeassistant_password').trim(),
-    })
+  const compose = demo(PROJECT, { NATS_IMAGE }, ['-f', 'docker-compose.yml', '-f', 'config/compose.fleet.yml'])
   const payloadOf = (client: Observer, topic: string) => Object(JSON.parse(client.last(topic) ?? 'null'))
 
   beforeAll(() => compose('up', '-d', '--no-build'))
@@ -66,7 +42,7 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
 
   it('makes every service healthy', async () => {
     const health = async () => {
-      const ids = (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
+      const ids = await containersOf(compose)
       const all = await docker('inspect', '--format', '{{if .State.Health}}{{.State.Health.Status}}{{end}}', ...ids)
       return all.split('\n').filter((status) => status !== '')
     }

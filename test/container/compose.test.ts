@@ -3,35 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { Observer } from '../support/observer.ts'
 import { execute, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
-import { findCompose } from './support/compose.ts'
-import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
+import { composed, containersOf, demo, hasCompose, observe, SECRETS } from './support/compose.ts'
+import { docker } from './support/engine.ts'
 import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-test'
-const SECRETS = 'config/demo/secrets'
 const TOPIC = 'hub2mqtt/home/app/com.athom.hue'
 
-const found = hasDocker ? await findCompose() : undefined
-
-describe.runIf(found !== undefined)('the compose file', () => {
-  const [command = '', ...words] = found ?? []
+describe.runIf(hasCompose)('the compose file', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-compose-'))
   /** A copy of the demo's configuration, which tests change. */
   const CONFIG_DIR = join(folder, 'hub2mqtt')
-  const compose = (...args: readonly string[]) =>
-    execute(command, [...words, '-p', PROJECT, '--profile', 'demo', ...args], {
-      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, CONFIG_DIR },
-    })
-  const observe = () =>
-    Observer.on(1883, {
-      protocol: '5',
-      username: 'homeassistant',
-      password: example(`${SECRETS}/mqtt_homeassistant_password`).trim(),
-    })
-  const containers = async () => (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
+  const compose = demo(PROJECT, { CONFIG_DIR })
 
   beforeAll(async () => {
     cpSync('config/demo/hub2mqtt', CONFIG_DIR, { recursive: true })
@@ -80,25 +65,16 @@ describe.runIf(found !== undefined)('the compose file', () => {
       join(changed, 'hub2mqtt.env'),
       'HUB2MQTT_APPS_EXCLUDE=a.b,c.*\nHUB2MQTT_SETTINGS_PUBLISH={"a.b":{"mode":"text"}}\n',
     )
-    const words = [
-      ...(found ?? []).slice(1),
-      '-p',
-      `${PROJECT}-changed`,
-      'run',
-      '--rm',
-      '--no-deps',
-      'hub2mqtt',
-      'check-config',
-    ]
-    const env = { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, CONFIG_DIR: changed }
-    const { stdout, stderr, status } = await runProgram(command, words, { env })
+    const { command, words, env } = composed(`${PROJECT}-changed`, { CONFIG_DIR: changed })
+    const check = ['run', '--rm', '--no-deps', 'hub2mqtt', 'check-config']
+    const { stdout, stderr, status } = await runProgram(command, [...words, ...check], { env })
     expect(status, stderr).toBe(0)
     expect(parse(stdout)).toMatchObject({
       hubs: { home: { url: 'http://10.0.0.1' }, cabin: { url: 'http://10.0.0.2' } },
       apps: { exclude: ['a.b', 'c.*'] },
       settings: { publish: { 'a.b': { mode: expect.anything() } } },
     })
-    await execute(command, [...(found ?? []).slice(1), '-p', `${PROJECT}-changed`, 'down'], { env })
+    await execute(command, [...words, 'down'], { env })
   })
 
   it('reloads a changed file on SIGHUP', async () => {
@@ -119,7 +95,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
               'inspect',
               '-f',
               '{{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}',
-              ...(await containers()),
+              ...(await containersOf(compose)),
             )
           )
             .trim()
@@ -132,26 +108,8 @@ describe.runIf(found !== undefined)('the compose file', () => {
       .toEqual(['healthy', 'healthy', 'healthy', 'none'])
   })
 
-  it('restricts every service and limits its resources', async () => {
-    const all: readonly unknown[] = JSON.parse(await docker('inspect', ...(await containers())))
-    expect(all).toHaveLength(4)
-    for (const one of all) {
-      expect(one).toMatchObject({
-        HostConfig: {
-          ReadonlyRootfs: true,
-          CapDrop: ['ALL'],
-          SecurityOpt: ['no-new-privileges:true'],
-          // The hub has the higher limit, because its apps are separate processes.
-          PidsLimit: expect.toBeOneOf([64, 256]),
-          RestartPolicy: { Name: 'unless-stopped' },
-          Privileged: false,
-        },
-      })
-    }
-  })
-
   it('shows no secret in docker inspect, in a log or in an environment', async () => {
-    const ids = await containers()
+    const ids = await containersOf(compose)
     const seen = [await docker('inspect', ...ids), await compose('logs'), await compose('config')].join('\n')
     for (const name of [
       'hub_api_key',
@@ -163,17 +121,5 @@ describe.runIf(found !== undefined)('the compose file', () => {
       expect(secret.length).toBeGreaterThan(8)
       expect(seen, name).not.toContain(secret)
     }
-  })
-
-  it('opens its ports only on this machine', async () => {
-    const ports = await docker(
-      'ps',
-      '--filter',
-      `label=com.docker.compose.project=${PROJECT}`,
-      '--format',
-      '{{.Ports}}',
-    )
-    expect(ports).toContain('127.0.0.1:1883->1883/tcp')
-    expect(ports).not.toMatch(/0\.0\.0\.0:|\[::\]:|:::/)
   })
 })

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { CRASH, type Crash, fitted, MAX_CRASH_BYTES, stackHead, together } from '../../src/contract/crash.ts'
 import { reportOf } from '../../src/contract/crash-report.ts'
+import { anyText } from '../support/any-text.ts'
 import { runs } from '../support/runs.ts'
 
 const AT = '2026-11-24T12:00:00.000Z'
@@ -216,7 +217,7 @@ describe('the report for the developer', () => {
 
 describe('the evidence', () => {
   test('fits 16 KiB whatever a hub reports, cuts no text, and drops the oldest first', () => {
-    const text = (maxLength: number) => fc.string({ unit: 'binary', maxLength })
+    const text = (maxLength: number) => anyText({ maxLength })
     const id = text(256)
     const crashes = fc.record({
       message: text(500),

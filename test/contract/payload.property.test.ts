@@ -10,6 +10,7 @@ import {
   type PayloadKind,
   peekTransaction,
 } from '../../src/contract/payload.ts'
+import { anyText } from '../support/any-text.ts'
 import { runs } from '../support/runs.ts'
 
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
@@ -39,7 +40,7 @@ const kinds = fc.constantFrom(...COMMANDS.map(({ payload }) => payload))
 /** Inputs that range from random bytes to almost valid payloads. */
 const anyBytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
-  fc.string({ unit: 'binary', maxLength: 300 }).map(bytesOf),
+  anyText({ maxLength: 300 }).map(bytesOf),
   fc.json({ maxDepth: 5 }).map(bytesOf),
   fc
     .record(

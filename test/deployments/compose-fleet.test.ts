@@ -109,6 +109,8 @@ describe('the compose file of a fleet', () => {
     for (const [name, service] of services) {
       const locked = { restart: 'unless-stopped', read_only: true, cap_drop: ['ALL'], pids_limit: expect.any(Number) }
       expect(service, name).toMatchObject({ ...locked, mem_limit: expect.any(String), cpus: expect.any(Number) })
+      expect(service, name).toMatchObject({ security_opt: ['no-new-privileges:true'] })
+      expect(service, name).not.toHaveProperty('privileged')
       if (/^(mosquitto|nats)/.test(name)) expect(service.healthcheck?.test.length, name).toBeGreaterThan(1)
       for (const port of (service.ports ?? []).map(byDefault)) expect(port, name).toMatch(/^127\.0\.0\.1:\d+:\d+$/)
     }

@@ -9,6 +9,7 @@ import { type App, reduceList } from '../../src/hub/app.ts'
 import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
+import { anyText } from '../support/any-text.ts'
 import { runs } from '../support/runs.ts'
 import { World } from '../support/world.ts'
 
@@ -26,10 +27,7 @@ afterEach(() => {
 const FIELDS =
   'id name version enabled state crashed crashedMessage crashedCount exitCount autoupdate channel origin ' +
   'updateAvailable usage settings sdk author compatibility'
-const id = fc.oneof(
-  fc.constantFrom('a', 'b', '__proto__', 'constructor', '/', '#', '\ud800', ''),
-  fc.string({ unit: 'binary' }),
-)
+const id = fc.oneof(fc.constantFrom('a', 'b', '__proto__', 'constructor', '/', '#', '\ud800', ''), anyText())
 const value = fc.oneof(
   { weight: 3, arbitrary: fc.jsonValue() },
   fc.constantFrom(
@@ -44,7 +42,7 @@ const value = fc.oneof(
     { cpu: 0.1, mem: 5e9 },
     { version: '2.0' },
   ),
-  fc.string({ unit: 'binary' }),
+  anyText(),
 )
 const record = fc.dictionary(fc.constantFrom(...FIELDS.split(' ')), value, { maxKeys: 6 })
 const app = fc.tuple(id, record).map(([name, fields]) => [name, { ...fields, id: name }] as const)

@@ -12,6 +12,12 @@ export function available(is: boolean, what: string, why: string): boolean {
   return is
 }
 
+/** Like `available`, but throws with REQUIRE_`name`=1 if the condition is `false`. */
+export function required(name: string, is: boolean, what: string, why: string): boolean {
+  if (!is && process.env[`REQUIRE_${name}`] === '1') throw new Error(`REQUIRE_${name}=1, but ${why}`)
+  return available(is, what, why)
+}
+
 /** Returns whether a program is installed. `from` describes how to install the program. */
 export function hasProgram(program: string, args: readonly string[], what: string, from: string): boolean {
   const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0
@@ -22,9 +28,7 @@ export function hasProgram(program: string, args: readonly string[], what: strin
 export function findServer(title: string, name: string, from: string, named?: string): string | undefined {
   const paths = named === undefined ? FOLDERS.map((folder) => join(folder, name)) : [named]
   const found = paths.find((path) => existsSync(path))
-  const variable = `REQUIRE_${title.toUpperCase()}`
-  if (found === undefined && process.env[variable] === '1')
-    throw new Error(`${variable}=1, but ${named ?? name} does not exist`)
-  available(found !== undefined, `the tests with ${title}`, `it is not installed (${from})`)
+  const why = `${named ?? name} is not installed (${from})`
+  required(title.toUpperCase(), found !== undefined, `the tests with ${title}`, why)
   return found
 }

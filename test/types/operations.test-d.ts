@@ -1,7 +1,6 @@
 /** Checked only by the compiler: calls and rows with wrong types must not compile. */
 import { expectTypeOf } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
-import type { Config } from '../../src/config/options.ts'
 import type { Command, HubCommand } from '../../src/contract/command.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import type { HubClient } from '../../src/hub/client.ts'
@@ -43,6 +42,3 @@ export const calls = [
 export const noOperation: HubCommand = { target: 'app', name: 'x', payload: null, write: true, doc: '', run: null }
 // @ts-expect-error a command for the bridge has no operation
 export const bridgeOperation: Command = { target: 'bridge', name: 'x', operation: 'getApp', doc: '', act: () => {} }
-
-expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<readonly string[] | null>()
-expectTypeOf<Config['hubs'][string]['poll_interval']>().toEqualTypeOf<number>()

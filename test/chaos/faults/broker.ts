@@ -2,9 +2,10 @@ import { setTimeout as after } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { BASE, HUB } from '../model.ts'
 import { type BrokerChanges, CLIENT_ID } from '../surroundings.ts'
-import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, networkOf, type Scene } from './fault.ts'
 
 const broker = kindOf({ hubWell: true, holds: ['broker'] })
+const network = networkOf('brokerProxy')
 
 /** @param memory whether the broker keeps its saved data */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
@@ -13,17 +14,6 @@ function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
     if (!memory) await world.broker.forget()
     await after(random.int(100, 4000))
     await world.startBroker()
-  }
-}
-
-function network(
-  misbehave: (scene: Scene) => void | Promise<void>,
-  [min, max]: readonly [number, number] = [600, 3000],
-): Fault['run'] {
-  return async (scene) => {
-    await misbehave(scene)
-    await after(scene.random.int(min, max))
-    scene.world.brokerProxy.heal()
   }
 }
 

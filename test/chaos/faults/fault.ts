@@ -1,3 +1,4 @@
+import { setTimeout as after } from 'node:timers/promises'
 import type { Random } from '../../support/random.ts'
 import type { Load } from '../load.ts'
 import type { World } from '../world.ts'
@@ -34,5 +35,18 @@ export interface Fault {
 export const kindOf =
   (common: Partial<Fault>) =>
   (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })
+
+/** Returns a function that creates faults of the network at this proxy. */
+export const networkOf =
+  (proxy: 'brokerProxy' | 'hubProxy') =>
+  (
+    misbehave: (scene: Scene) => void | Promise<void>,
+    [min, max]: readonly [number, number] = [600, 3000],
+  ): Fault['run'] =>
+  async (scene) => {
+    await misbehave(scene)
+    await after(scene.random.int(min, max))
+    scene.world[proxy].heal()
+  }
 
 export type Faults = Readonly<Record<string, Fault>>

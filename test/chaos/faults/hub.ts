@@ -1,10 +1,11 @@
 import { setTimeout as after } from 'node:timers/promises'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
-import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, networkOf, type Scene } from './fault.ts'
 
 const HOLDS = { holds: ['hub'] } as const
 
 const hub = kindOf({})
+const network = networkOf('hubProxy')
 
 function behaves<N extends BehaviourName>(
   name: N,
@@ -20,14 +21,6 @@ function behaves<N extends BehaviourName>(
 
 /** Limits about half of the faults to a few requests, so that failures and successes alternate quickly. */
 const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
-
-function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {
-  return async (scene) => {
-    misbehave(scene)
-    await after(scene.random.int(min, max))
-    scene.world.hubProxy.heal()
-  }
-}
 
 /** Wraps a fault whose events may arrive after newer answers from the hub. */
 const late =

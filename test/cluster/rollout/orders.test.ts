@@ -52,15 +52,18 @@ test('a rollout finds more hubs with an app than a broker sends messages at a ti
 })
 
 describe('permissions', () => {
-  test.for([
-    ['{}', 'It is off until commands.allow names bridge/rollout.'],
-    ['{allow: [bridge/rollout], deny: [rollout]}', 'commands.deny names bridge/rollout.'],
-    ['{allow: [bridge/rollout], deny: [restart]}', 'commands.deny names restart.'],
-    ['{allow: [bridge/rollout], read_only: true}', 'commands.read_only is set.'],
-  ])('commands: %s', async ([commands = '', message]) => {
-    await using street = await Street.open({ houses: 1, commands })
-    const answer = await street.rollOut()
-    expect(answer.error).toMatchObject({ code: 'not_allowed', message })
+  test('are required for the rollout and for its command', async () => {
+    await using street = await Street.build({ houses: 1, commands: '{}' })
+    const bridge = await street.bridge()
+    for (const [commands, message] of [
+      ['{}', 'It is off until commands.allow names bridge/rollout.'],
+      ['{allow: [bridge/rollout], deny: [rollout]}', 'commands.deny names bridge/rollout.'],
+      ['{allow: [bridge/rollout], deny: [restart]}', 'commands.deny names restart.'],
+      ['{allow: [bridge/rollout], read_only: true}', 'commands.read_only is set.'],
+    ] as const) {
+      bridge.reload(street.file(commands))
+      expect((await street.rollOut()).error, commands).toMatchObject({ code: 'not_allowed', message })
+    }
     expect(street.asked()).toEqual([0])
   })
 

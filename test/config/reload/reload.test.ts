@@ -1,13 +1,16 @@
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, test } from 'vitest'
 import { CHECK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { APP, Street } from '../../cluster/rollout/street.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
-import { JumpClock } from '../../support/jump-clock.ts'
+import type { JumpClock } from '../../support/jump-clock.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.ts'
@@ -16,9 +19,10 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 const start = (file: string, options: WorldOptions = {}) => World.start({ ...options, file })
 const logged = (world: World, text: string) => world.bridge.lines.some((line) => line.includes(text))
 const readAgain = (world: World, text: string) => until(text, () => logged(world, text))
-const topicsOf = async (world: World, hub: string) =>
+type OnBroker = Pick<World, 'broker'>
+const topicsOf = async (world: OnBroker, hub: string) =>
   [...(await retainedOn(world.broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${hub}/`))
-const noTopicsOf = (world: World, hub: string) =>
+const noTopicsOf = (world: OnBroker, hub: string) =>
   until(`no topics of ${hub}`, async () => (await topicsOf(world, hub)).length === 0)
 const reads = ({ lines }: ReturnType<typeof startBridge>) =>
   lines.filter((line) => line.includes('configuration read again')).length
@@ -32,6 +36,18 @@ const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
     return probe()
   }
   return until(what, lookAndProbe, 10_000, 100)
+}
+/** Creates an empty folder of hubs for bridges of a street. Each file names the first hub of the street. */
+async function hubsIn(street: Street) {
+  const { path } = street.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
+  const fileOf = (name: string) => join(path, `${name}.yaml`)
+  return {
+    /** The state of the hub with this name, as a client sees it. */
+    state: (name: string) => street.observer.last(`hub2mqtt/${name}/state`),
+    add: (name: string) => writeFileSync(fileOf(name), `url: "${street.hub('h0').url}"\napi_key: "${KEY}"\n`),
+    remove: (name: string) => rmSync(fileOf(name)),
+    begin: (file = '') => startBridge({ MQTT_URL: street.broker.url, HUBS_DIR: path }, file, street.clock),
+  }
 }
 const events = (world: World) => world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))
 
@@ -125,111 +141,92 @@ describe.concurrent('a configuration that is read again changes while running', 
     await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
   })
 
-  it('the hubs: each is added and removed with its file in their folder, without a signal', async ({
-    onTestFinished,
-  }) => {
-    await using world = await start('')
-    await world.bridge.stop()
-    const folder = temporaryFolder(onTestFinished)
-    const hub = (name: string) => join(folder, `${name}.yaml`)
-    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
-    writeFileSync(hub('home'), text)
-    const clock = new JumpClock()
-    await using bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
+  it('the hubs: each is added and removed with its file in their folder, without a signal', async () => {
+    await using street = await Street.build({ houses: 1 })
+    const { state, add, remove, begin } = await hubsIn(street)
+    add('home')
+    await using bridge = begin()
     await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
-    writeFileSync(hub('attic'), text)
-    await looking(clock, 'the new file', () => reads(bridge) === 1)
-    await until('the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
-    rmSync(hub('home'))
-    await looking(clock, 'the removed file', () => reads(bridge) === 2)
-    await noTopicsOf(world, 'home')
+    add('attic')
+    await looking(street.clock, 'the new file', () => reads(bridge) === 1)
+    await until('the second hub', () => state('attic') === 'online')
+    remove('home')
+    await looking(street.clock, 'the removed file', () => reads(bridge) === 2)
+    await noTopicsOf(street, 'home')
   })
 
-  it('the hubs: a folder that is empty for less than a minute, while running or at the start, clears nothing', async ({
-    onTestFinished,
-  }) => {
-    await using world = await start('')
-    await world.bridge.stop()
-    const folder = temporaryFolder(onTestFinished)
-    const file = join(folder, 'home.yaml')
-    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+  it('the hubs: a folder that is empty for less than a minute, while running or at the start, clears nothing', async () => {
+    await using street = await Street.build({ houses: 1 })
+    const { observer, clock } = street
+    const { state, add, remove, begin } = await hubsIn(street)
     const GUARDED = 'guard: {watch: ["*"]}\n'
-    const clock = new JumpClock()
-    writeFileSync(file, text)
-    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
-    const said = ({ lines }: typeof bridge) => lines.some((line) => line.includes('has no files'))
-    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
-    await until('the guardian', () => world.observer.last(`hub2mqtt/home/app/${world.app}/guard`) !== undefined)
-    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/guard`, 'OFF')
+    add('home')
+    const bridge = begin(GUARDED)
+    const said = ({ lines }: typeof bridge) => lines.filter((line) => line.includes('has no files')).length
+    await until('the hub', () => state('home') === 'online')
+    const remembered = `hub2mqtt/home/app/${APP}/guard`
+    await until('the guardian', () => observer.last(remembered) !== undefined)
+    await observer.publish(`hub2mqtt/home/app/${APP}/cmd/guard`, 'OFF')
     const topics = async () => {
-      const held = await retainedOn(world.broker.port)
+      const held = await retainedOn(street.broker.port)
       return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
     }
-    const remembered = `hub2mqtt/home/app/${world.app}/guard`
-    await until('the wish', () => world.observer.last(remembered)?.includes('"off"') === true)
+    await until('the wish', () => observer.last(remembered)?.includes('"off"') === true)
     const before = await topics()
-    const memory = world.observer.last(remembered)
-    rmSync(file)
-    await looking(clock, 'it is said', () => said(bridge))
+    const memory = observer.last(remembered)
+    remove('home')
+    await looking(clock, 'it is said', () => said(bridge) > 0)
     await bridge.stop()
     expect(await topics()).toEqual(before)
-    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
-    await until('the log line at the start', () => said(next))
-    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    await using next = begin(GUARDED)
+    await until('the log line at the start', () => said(next) > 0)
+    await until('the bridge', () => state('bridge') === 'online')
     clock.jump(EMPTY_MS / 2)
     expect(await topics()).toEqual(before)
-    writeFileSync(file, text)
+    add('home')
     await looking(clock, 'the new file', () => reads(next) === 1)
     await until('the hub again', () => next.lines.some((line) => line.includes('hub online')))
     expect(await topics()).toEqual(before)
-    expect(world.observer.last(remembered)).toBe(memory)
-    rmSync(file)
-    await looking(clock, 'the doubt', () => next.lines.filter((line) => line.includes('has no files')).length === 2)
+    expect(observer.last(remembered)).toBe(memory)
+    remove('home')
+    await looking(clock, 'the doubt', () => said(next) === 2)
     clock.jump(EMPTY_MS)
-    await noTopicsOf(world, 'home')
+    await noTopicsOf(street, 'home')
   })
 
-  it('the hubs: retained messages that a run with an empty folder leaves are cleared by the next run', async ({
-    onTestFinished,
-  }) => {
-    await using world = await start('')
-    await world.bridge.stop()
-    const folder = temporaryFolder(onTestFinished)
-    const files = ['home', 'attic'].map((name) => join(folder, `${name}.yaml`))
-    const [home = ''] = files
-    const clock = new JumpClock()
-    const online = (name: string) => world.observer.last(`hub2mqtt/${name}/state`) === 'online'
-    const begin = () => startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
-    for (const file of files) writeFileSync(file, `url: "${world.hub.url}"\napi_key: "${KEY}"\n`)
+  it('the hubs: retained messages that a run with an empty folder leaves are cleared by the next run', async () => {
+    await using street = await Street.build({ houses: 1 })
+    const { state, add, remove, begin } = await hubsIn(street)
+    const names = ['home', 'attic']
+    for (const name of names) add(name)
     await using first = begin()
-    await until('the hubs', () => online('home') && online('attic'))
+    await until('the hubs', () => names.every((name) => state(name) === 'online'))
     await first.stop()
-    const text = readFileSync(home, 'utf8')
-    for (const file of files) rmSync(file)
+    for (const name of names) remove(name)
     await using second = begin()
-    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    await until('the bridge', () => state('bridge') === 'online')
     await second.stop()
-    expect(await topicsOf(world, 'attic')).not.toEqual([])
-    writeFileSync(home, text)
+    expect(await topicsOf(street, 'attic')).not.toEqual([])
+    add('home')
     await using _third = begin()
-    await noTopicsOf(world, 'attic')
-    expect(await topicsOf(world, 'home')).not.toEqual([])
+    await noTopicsOf(street, 'attic')
+    expect(await topicsOf(street, 'home')).not.toEqual([])
   })
 
   it('the hubs: one with two names is in Home Assistant under the first name, until that name is removed', async () => {
-    await using world = await start('')
-    await world.bridge.stop()
+    await using street = await Street.build({ houses: 1 })
+    const { url } = street.hub('h0')
     const config = (...names: string[]) =>
-      `hubs:\n${names.map((name) => `  ${name}: {url: "${world.hub.url}", api_key: "${KEY}"}\n`).join('')}`
+      `hubs:\n${names.map((name) => `  ${name}: {url: "${url}", api_key: "${KEY}"}\n`).join('')}`
     const namesTold = async () => {
-      const held = await retainedOn(world.broker.port)
+      const held = await retainedOn(street.broker.port)
       const devices = [...held].filter(([topic]) => topic.startsWith('homeassistant/device/'))
       return new Set(devices.flatMap(([, payload]) => payload.match(/(?<=hub2mqtt\/)(home|attic)(?=\/state)/g) ?? []))
     }
-    await using bridge = startBridge({ MQTT_URL: world.broker.url }, config('home', 'attic'))
+    await using bridge = startBridge({ MQTT_URL: street.broker.url }, config('home', 'attic'))
     const warnings = () => bridge.lines.filter((line) => line.includes('configured twice'))
     await until('the warning', () => warnings().length > 0)
-    const connected = (name: string) => world.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
+    const connected = (name: string) => street.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
     await until('both names', () => connected('home') && connected('attic'))
     const [first, ...others] = await namesTold()
     expect(others).toEqual([])
@@ -242,15 +239,14 @@ describe.concurrent('a configuration that is read again changes while running', 
 
 describe.concurrent('a configuration that is read again', () => {
   it('and deliberately names no hub clears all of them, and the bridge continues', async () => {
-    await using world = await start('')
-    await world.bridge.stop()
-    const hub = `hubs: {home: {url: "${world.hub.url}", api_key: "${KEY}"}}`
-    await using bridge = startBridge({ MQTT_URL: world.broker.url }, hub)
+    await using street = await Street.build({ houses: 1 })
+    const hub = `hubs: {home: {url: "${street.hub('h0').url}", api_key: "${KEY}"}}`
+    await using bridge = startBridge({ MQTT_URL: street.broker.url }, hub)
     await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')))
     bridge.reload('hubs: {}')
-    await noTopicsOf(world, 'home')
-    await world.observer.publish('hub2mqtt/home/cmd/refresh', '')
-    await until('its answer', () => world.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
+    await noTopicsOf(street, 'home')
+    await street.observer.publish('hub2mqtt/home/cmd/refresh', '')
+    await until('its answer', () => street.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
     bridge.reload('mqtt: {}')
     await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
   })

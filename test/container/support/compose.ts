@@ -1,18 +1,43 @@
+import { Observer } from '../../support/observer.ts'
 import { execute } from '../../support/process.ts'
+import { required } from '../../support/skipped.ts'
+import { hasDocker, IMAGE, MOSQUITTO_IMAGE, works } from './engine.ts'
+import { example } from './installation.ts'
 
-/** Returns the words of the command for Docker Compose, as a plugin or program; `undefined` if neither is installed. */
-export async function findCompose(): Promise<readonly string[] | undefined> {
-  for (const words of [['docker', 'compose'], ['docker-compose']]) {
-    const [command = '', ...args] = words
-    const works = await execute(command, [...args, 'version']).then(
-      () => true,
-      () => false,
-    )
-    if (works) return words
-  }
-  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but docker compose is not installed')
-  process.stderr.write(
-    'skipped: the tests of the compose file, as docker compose is not installed (apt-get install docker-compose)\n',
+export const SECRETS = 'config/demo/secrets'
+
+const COMMANDS = [['docker', 'compose'], ['docker-compose']] as const
+const found = COMMANDS.find(([command, ...args]) => works(command, ...args, 'version'))
+
+/** Whether Docker Compose is installed, as a plugin or program. With REQUIRE_DOCKER=1, it is an error if it is not. */
+export const hasCompose =
+  hasDocker &&
+  required(
+    'DOCKER',
+    found !== undefined,
+    'the tests of the compose files',
+    'docker compose is not installed (apt-get install docker-compose)',
   )
-  return undefined
+
+/** Returns the command for a project, its first words and its environment. */
+export function composed(project: string, variables: Readonly<Record<string, string>>) {
+  const [command = '', ...words] = [...(found ?? []), '-p', project]
+  return { command, words, env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, ...variables } }
 }
+
+/** Returns a function that runs Docker Compose for the demo of a project, and resolves with the output. */
+export function demo(project: string, variables: Readonly<Record<string, string>>, files: readonly string[] = []) {
+  const { command, words, env } = composed(project, variables)
+  return (...args: readonly string[]) => execute(command, [...words, ...files, '--profile', 'demo', ...args], { env })
+}
+
+export const containersOf = async (compose: ReturnType<typeof demo>) =>
+  (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
+
+/** Connects a client to a broker of the demo. */
+export const observe = (port = 1883) =>
+  Observer.on(port, {
+    protocol: '5',
+    username: 'homeassistant',
+    password: example(`${SECRETS}/mqtt_homeassistant_password`).trim(),
+  })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createLog, type LogOptions } from '../../../src/observability/log.ts'
 import { createOutput } from '../../../src/observability/output.ts'
 import { Scrubber } from '../../../src/observability/scrub.ts'
+import { anyText } from '../../support/any-text.ts'
 
 function recorded(options: Partial<LogOptions> & { secrets?: string[] } = {}) {
   const lines: string[] = []
@@ -56,7 +57,7 @@ describe('secrets in the log', () => {
     )
 
     it('are masked in every line, whatever they consist of', () => {
-      const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }).map((text) => `S3cr~${text}`)
+      const secrets = anyText({ minLength: 1, maxLength: 20 }).map((text) => `S3cr~${text}`)
       fc.assert(
         fc.property(secrets, (secret) => {
           const { log, text } = recorded({ format, secrets: [secret] })

@@ -1,8 +1,31 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Metrics, OTHER_APPS } from '../../../src/observability/metrics.ts'
 import { freePort } from '../../support/ports.ts'
+import { hasProgram } from '../../support/skipped.ts'
 import { until } from '../../support/until.ts'
 import { World } from '../../support/world.ts'
+
+const DASHBOARD = 'config/grafana/dashboard.json'
+const ALERTS = 'config/prometheus/alerts.yaml'
+
+/** Returns the names of metrics, except those of Prometheus itself. */
+const namesIn = (text: string) => [...new Set(text.match(/\b(?:hub2mqtt|process|nodejs)_[a-z0-9_]+\b/g))]
+
+interface Panel {
+  readonly id: number
+  readonly type: string
+  readonly title: string
+  readonly gridPos: Record<'x' | 'y' | 'w' | 'h', number>
+  /** The panels of the row, if it is collapsed. */
+  readonly panels?: readonly Panel[]
+}
+
+function allPanels(): Panel[] {
+  const dashboard: { readonly panels: readonly Panel[] } = JSON.parse(readFileSync(DASHBOARD, 'utf8'))
+  return dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])])
+}
 
 function parse(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -14,12 +37,19 @@ describe('a scrape', () => {
   let port: string
   beforeAll(async () => {
     port = String(await freePort())
-    world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: port } })
+    // A member of a fleet has all metrics of a single bridge, and those of the fleet.
+    world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: port, FLEET_SHARD: '1/1' } })
   })
   afterAll(() => world[Symbol.asyncDispose]())
   const scrape = () => fetch(`http://127.0.0.1:${port}/metrics`)
   /** Resolves to a map from each sample, with its labels, to its value. */
   const samples = async () => parse(await (await scrape()).text())
+  const crash = async () => {
+    const { app } = world
+    world.hub.crash(app)
+    await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+    return app
+  }
 
   it('is OpenMetrics text, each family once, with its help and type, with the required end', async () => {
     const response = await scrape()
@@ -77,10 +107,8 @@ describe('a scrape', () => {
   })
 
   it('counts calls, events, crashes and commands as they happen', async () => {
-    const { app } = world
     const before = await samples()
-    world.hub.crash(app)
-    await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+    const app = await crash()
     await world.request(`home/app/${app}/cmd/disable`)
     await world.request('home/cmd/no-such-command')
     await world.request('home/cmd/refresh')
@@ -100,6 +128,23 @@ describe('a scrape', () => {
     expect(grew('hub2mqtt_mqtt_published_bytes_total')).toBeGreaterThan(0)
   })
 
+  it.each([DASHBOARD, ALERTS])('has all metrics of %s', async (path) => {
+    await crash()
+    await world.request('home/cmd/refresh')
+    const scraped = await (await scrape()).text()
+    const names = namesIn(readFileSync(path, 'utf8'))
+    expect(names.length).toBeGreaterThan(2)
+    for (const name of names) expect(scraped, name).toMatch(new RegExp(`^${name}[ {]`, 'm'))
+  })
+
+  it('of a fleet has the metrics of the row for fleets in the dashboard, and no others', async () => {
+    const scraped = await (await scrape()).text()
+    const row = allPanels().find(({ type, title }) => type === 'row' && title === 'Fleet')
+    const told = namesIn(scraped).filter((name) => name.startsWith('hub2mqtt_fleet_'))
+    expect(told.length).toBeGreaterThanOrEqual(5)
+    expect(namesIn(JSON.stringify(row)).sort()).toEqual(told.sort())
+  })
+
   it('shows that the hub is down, how old its list is, and why calls fail', async () => {
     world.hub.behave('answer-status', { status: 500 })
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
@@ -109,6 +154,15 @@ describe('a scrape', () => {
     expect(found.get('hub2mqtt_hub_last_read_timestamp_seconds{hub="home"}')).toBeLessThan(Date.now() / 1000)
     expect(found.get('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="failed"}')).toBeGreaterThan(0)
   })
+})
+
+it('the panels of the dashboard have unique numbers and do not overlap', () => {
+  const panels = allPanels()
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+  )
+  expect(new Set(cells).size).toBe(cells.length)
 })
 
 describe('a histogram', () => {
@@ -168,5 +222,21 @@ describe('label sets stay bounded', () => {
     open.add('home')
     metrics.follow('home', { onEvent: () => undefined, figures: { health: undefined } })
     expect(await value()).toBe(1)
+  })
+})
+
+const hasPromtool = hasProgram('promtool', ['--version'], 'the tests of the alerts', 'apt-get install prometheus')
+
+describe.runIf(hasPromtool)('the alerts, checked by promtool,', () => {
+  const promtool = (...args: string[]) => spawnSync('promtool', args, { encoding: 'utf8' })
+
+  it('are well formed', () => {
+    expect(promtool('check', 'rules', ALERTS).status).toBe(0)
+    expect(promtool('check', 'config', 'config/prometheus/prometheus.yaml').status).toBe(0)
+  })
+
+  it('fire when they should, and not before', () => {
+    const { status, stdout, stderr } = promtool('test', 'rules', 'test/observability/metrics/alerts.promtool.yaml')
+    expect(status, stdout + stderr).toBe(0)
   })
 })

@@ -5,18 +5,14 @@ import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { mosquittoPath } from '../../support/brokers.ts'
-import { available } from '../../support/skipped.ts'
+import { required } from '../../support/skipped.ts'
 
 const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Whether the page's tests can run. With REQUIRE_CHROMIUM=1, it is an error if they cannot. */
-export const canBrowse = mayBrowse()
-
-function mayBrowse(): boolean {
-  const found = existsSync(PROGRAM)
-  if (!found && process.env['REQUIRE_CHROMIUM'] === '1') throw new Error(`REQUIRE_CHROMIUM=1, but no ${PROGRAM}`)
-  return available(found && mosquittoPath !== undefined, 'the tests of the page', 'they need Chromium and Mosquitto')
-}
+/** Whether the page's tests can run. With REQUIRE_CHROMIUM=1, it is an error if there is no Chromium. */
+export const canBrowse =
+  mosquittoPath !== undefined &&
+  required('CHROMIUM', existsSync(PROGRAM), 'the tests of the page', `they need Chromium, and there is no ${PROGRAM}`)
 
 export type Theme = 'light' | 'dark'
 

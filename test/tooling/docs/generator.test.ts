@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -11,7 +11,11 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const folder = temporaryFolder(afterAll)
 
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
-cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+// The files repeat values of this manifest, which differ from those of the project.
+const manifest = readFileSync(join(root, 'package.json'), 'utf8')
+  .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
+  .replaceAll('git.example', 'new.example')
+writeFileSync(join(folder, 'package.json'), manifest)
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 for (const path of new Set([...Object.keys(pages), ...Object.keys(copies)])) {
   const markers = Object.keys(pages[path] ?? {}).map(
@@ -26,7 +30,7 @@ const docs = (...args: string[]) =>
   spawnSync(process.execPath, ['src/tooling/docs/main.ts', ...args], { cwd: folder, encoding: 'utf8' })
 
 describe('the documentation generator', () => {
-  it('names outdated files, updates them, and then finds none', () => {
+  it('names outdated files, updates them, and then names only the one that has changed since', () => {
     const before = docs('--check')
     expect(before.status).toBe(1)
     const generated = ['config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']
@@ -35,33 +39,15 @@ describe('the documentation generator', () => {
     }
     expect(docs().status).toBe(0)
     expect(readFileSync(join(folder, 'docs/configuration.md'), 'utf8')).toContain('`HUB2MQTT_MQTT_URL`')
-    expect(docs('--check')).toMatchObject({ status: 0, stderr: '', stdout: '' })
-  })
-
-  it('names a single outdated file', () => {
-    const file = join(folder, 'config/hub2mqtt.schema.json')
-    const current = readFileSync(file, 'utf8')
-    writeFileSync(file, `${current} `)
+    for (const path of Object.keys(copies)) {
+      expect(readFileSync(join(folder, path), 'utf8')).toMatch(/9\.8\.7-rc\.1|new\.example/)
+    }
+    appendFileSync(join(folder, 'config/hub2mqtt.schema.json'), ' ')
     expect(docs('--check')).toMatchObject({
       status: 1,
       stderr: 'config/hub2mqtt.schema.json is outdated; run npm run docs\n',
+      stdout: '',
     })
-    writeFileSync(file, current)
-  })
-
-  it('names every file that has an old version or address, and updates it', () => {
-    const manifest = readFileSync(join(folder, 'package.json'), 'utf8')
-    const changed = manifest
-      .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
-      .replaceAll('git.example', 'new.example')
-    writeFileSync(join(folder, 'package.json'), changed)
-    const { status, stderr } = docs('--check')
-    expect(status).toBe(1)
-    expect(docs().status).toBe(0)
-    for (const path of Object.keys(copies)) {
-      expect(stderr).toContain(`${path} is outdated`)
-      expect(readFileSync(join(folder, path), 'utf8')).toMatch(/9\.8\.7-rc\.1|new\.example/)
-    }
   })
 
   it('names the place for the version that a file no longer has', () =>

@@ -2,36 +2,38 @@ import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SESSION, STATE } from '../../../src/web/server/api/protocol.ts'
-import { Members } from '../../cluster/members.ts'
+import { Street } from '../../cluster/rollout/street.ts'
+import type { RunningBridge } from '../../support/bridge.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
 import { snapshotOf } from './frames.ts'
 
 const NAMES = ['shard-1', 'shard-2']
-const HUBS = 8
+const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 const LOOK_MS = 20
 
-let members: Members
+let street: Street
+let other: RunningBridge
+let owner: { readonly authorization: string }
 let url: string
 
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
 
-async function addressOf(world: Members): Promise<string> {
-  const { lines } = world.process(0)
-  return await until('the listener', () =>
-    lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found !== undefined),
-  )
-}
+const addressOf = ({ lines }: RunningBridge) =>
+  until('the listener', () => lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found))
 
 beforeAll(async () => {
-  members = await Members.start({ hubs: HUBS, members: NAMES.map((_, i) => ({ fleet: { shard: `${i + 1}/2` } })) })
-  await members.served(NAMES)
-  url = await addressOf(members)
-}, 90_000)
-afterAll(() => members?.[Symbol.asyncDispose]())
+  street = await Street.build({ houses: 8, env: HTTP })
+  const [own, second] = [street.begin({ FLEET_SHARD: '1/2' }), street.begin({ FLEET_SHARD: '2/2' })]
+  other = second
+  await until('the owners', () => street.isServed(NAMES), 30_000)
+  url = await addressOf(own)
+  owner = await own.owner()
+})
+afterAll(() => street?.[Symbol.asyncDispose]())
 
-const hubsOf = (name: string) => [...members.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
+const hubsOf = (name: string) => [...street.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
 
 describe('over HTTP, a member of a fleet', () => {
   it('reports its name, which is part of its own topics', async () => {
@@ -45,7 +47,7 @@ describe('over HTTP, a member of a fleet', () => {
     const { fleet } = await snapshotOf(url)
     expect(fleet).toMatchObject({ mode: 'static', member: 'shard-1', acts: true, count: 2 })
     expect(Object.keys(fleet?.members ?? {})).toEqual(NAMES)
-    expect(fleet?.owners).toEqual(Object.fromEntries(members.owners()))
+    expect(fleet?.owners).toEqual(Object.fromEntries(street.owners()))
     expect(NAMES).toContain(fleet?.speaker)
   })
 
@@ -67,8 +69,7 @@ describe('over HTTP, a member of a fleet', () => {
   it('refuses a command for a hub of another member, and names its owner', async () => {
     const [own = '', others = ''] = [hubsOf('shard-1')[0], hubsOf('shard-2')[0]]
     const send = async (hub: string) => {
-      const headers = await members.process(0).owner()
-      const response = await fetch(`${url}/api/commands/${hub}/refresh`, { method: 'POST', headers })
+      const response = await fetch(`${url}/api/commands/${hub}/refresh`, { method: 'POST', headers: owner })
       return { status: response.status, answer: await response.json() }
     }
     expect(await send(own)).toMatchObject({ status: 200, answer: { ok: true } })
@@ -82,7 +83,7 @@ describe('over HTTP, a member of a fleet', () => {
   })
 
   it('reports that another member has left', async () => {
-    await members.process(1).stop('SIGKILL')
+    await other.stop()
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
     await until('its state', isGone, 10_000, LOOK_MS)
   })
@@ -92,23 +93,22 @@ it.skipIf(natsPath === undefined)(
   'over HTTP, a member that shares hubs by leases follows its hubs to another member and back, and never loses their states',
   async () => {
     await using nats = await startNats()
-    const names = ['a', 'b']
-    const leased = names.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
-    await using world = await Members.start({ hubs: 6, members: leased })
-    const api = await addressOf(world)
+    await using leased = await Street.build({ houses: 6, env: HTTP })
+    const api = await addressOf(leased.join(nats, 'a'))
+    const second = leased.join(nats, 'b')
     const knows = (members: readonly string[]) => async () => {
       const { fleet } = await snapshotOf(api)
-      const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(world.owners()))
+      const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(leased.owners()))
       return isDeepStrictEqual(Object.keys(fleet?.members ?? {}), members) && isSettled
     }
-    await until('two members', knows(names), 60_000, LOOK_MS)
-    await world.process(1).stop('SIGTERM')
+    await until('two members', knows(['a', 'b']), 60_000, LOOK_MS)
+    await second.stop()
     await until('one member', knows(['a']), 60_000, LOOK_MS)
-    world.run(1)
-    await until('two again', knows(names), 60_000, LOOK_MS)
+    leased.join(nats, 'b')
+    await until('two again', knows(['a', 'b']), 60_000, LOOK_MS)
     const { fleet, state: told } = await snapshotOf(api)
     expect(fleet).toMatchObject({ mode: 'leases', member: 'a', acts: true, count: 2 })
-    const others = [...world.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))
+    const others = [...leased.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))
     expect(others).not.toEqual([])
     for (const hub of others) {
       expect(told.filter(([topic]) => topic.startsWith(`hub2mqtt/${hub}/`))).toEqual([
