@@ -150,32 +150,21 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   useLayoutEffect(() => {
     const list = body.current
     if (count <= ALL_DRAWN || list === null) return
-    let tops = topsOf(items, list)
-    let waiting = false
+    // Measure each time, because the height of a line depends on the width of the list.
     const update = () => {
-      waiting = false
+      const tops = topsOf(items, list)
       const above = -list.getBoundingClientRect().top
       const first = Math.floor(lineAt(tops, above) / AROUND) * AROUND
       const last = Math.ceil(lineAt(tops, above + innerHeight) / AROUND) * AROUND
       const [from, to] = [Math.max(0, first - AROUND), Math.min(count, last + 2 * AROUND)]
       set(range, { from, to, above: tops[from] ?? 0, below: (tops[count] ?? 0) - (tops[to] ?? 0) })
     }
-    const later = () => {
-      if (waiting) return
-      waiting = true
-      requestAnimationFrame(update)
-    }
-    // Measure again, because the height of a line depends on the width of the list.
-    const resized = () => {
-      tops = topsOf(items, list)
-      later()
-    }
     update()
-    addEventListener('scroll', later, { passive: true })
-    addEventListener('resize', resized)
+    addEventListener('scroll', update, { passive: true })
+    addEventListener('resize', update)
     return () => {
-      removeEventListener('scroll', later)
-      removeEventListener('resize', resized)
+      removeEventListener('scroll', update)
+      removeEventListener('resize', update)
     }
   }, [items, compact.value])
   return range
