@@ -192,9 +192,16 @@ export const terms = defineStrings('terms', {
   readAgain: 'Read again',
   onDemand: 'Read from the hub on demand.',
   more: 'and {count} more',
+  names: '{names}, and {count} more',
   readOnly: 'You have read-only access.',
   howToWrite: 'To make changes, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
 })
+
+/** Lists at most `max` names, and says how many more there are. */
+export function listed(all: readonly string[], max: number): string {
+  const names = all.slice(0, max).join(', ')
+  return all.length > max ? terms.names({ names, count: all.length - max }) : names
+}
 
 const messages = defineStrings('messages', {
   denied: 'commands.deny names {key}.',

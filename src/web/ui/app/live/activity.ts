@@ -229,5 +229,4 @@ function contentOf(entry: Entry): string {
 /** Returns the start of the day that contains `at`, in the user's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)
