@@ -3,7 +3,7 @@ import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
-import { Template } from '../../../../contract/templates.ts'
+import { levelsBelow, Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
 import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 
@@ -33,7 +33,7 @@ export class ActivityReader {
   #count = 0
 
   constructor(base: string) {
-    this.#base = `${base}/`
+    this.#base = base
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
@@ -64,8 +64,7 @@ export class ActivityReader {
   }
 
   #isResult(topic: string): boolean {
-    if (!topic.startsWith(this.#base)) return false
-    const levels = topic.slice(this.#base.length).split('/')
+    const levels = levelsBelow(this.#base, topic) ?? []
     return levels[levels[1] === 'app' ? 3 : 1] === 'result'
   }
 }
