@@ -194,7 +194,8 @@ function useChange(name: string, list: SettingsList) {
 const PENCIL = ':scope > button:last-of-type'
 
 function Setting({ name, list, refused }: SettingProps) {
-  const { value, toggle, edited, former, busy, ended, save, edit } = useChange(name, list)
+  const change = useChange(name, list)
+  const { value, toggle, edited, former, busy, ended, save, edit } = change
   const [shown, unknown] = [list.shown.value.has(name), list.unknown.value.has(name)]
   const base = edited.value
   /** Whether the app no longer has the setting. */
@@ -223,17 +224,7 @@ function Setting({ name, list, refused }: SettingProps) {
         refused={refused ?? (isRemoved ? text.meanwhile.gone : undefined)}
         act={edit}
       />
-      {isOpen && (
-        <Editor
-          name={name}
-          before={base.value}
-          isHidden={list.isHidden(name, value)}
-          busy={busy.value}
-          refused={refused}
-          save={(next) => void save(next, base.value)}
-          cancel={() => set(edited, undefined)}
-        />
-      )}
+      {isOpen && <Editor name={name} list={list} refused={refused} change={change} before={base.value} />}
       <div class="wide" role="status">
         {ended.value !== undefined && 'message' in ended.value && <p class="bad-text">{ended.value.message}</p>}
         {ended.value?.at === 'kept' && <p>{text.setting.kept}</p>}
@@ -270,16 +261,15 @@ function Value({ value, shown, unknown }: { value: unknown; shown: boolean; unkn
   return <span class="value">{shown ? <code>{textOf(value)}</code> : <span aria-hidden="true">••••••</span>}</span>
 }
 
-interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
+interface EditorProps extends SettingProps {
+  readonly change: ReturnType<typeof useChange>
+  /** The value at the time when the editor was opened. */
   readonly before: unknown
-  /** Whether the field must hide the value. */
-  readonly isHidden: boolean
-  readonly busy: boolean
-  readonly save: (value: unknown) => void
-  readonly cancel: () => void
 }
 
-function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
+function Editor({ name, list, refused, change: { value, edited, busy, save }, before }: EditorProps) {
+  const startsEmpty = list.isHidden(name, value)
+  const cancel = () => set(edited, undefined)
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
   /** The entered text; `undefined` until the user enters something, because an empty string is a value. */
@@ -287,10 +277,10 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])
   const submit = () => {
-    if (busy || refused !== undefined || typed.value === undefined) return
+    if (busy.value || refused !== undefined || typed.value === undefined) return
     const read = readTyped(kind.value, typed.value, before)
     problem.value = read.ok ? '' : read.message
-    if (read.ok) save(read.value)
+    if (read.ok) void save(read.value, before)
   }
   return (
     <form ref={form} class="wide edit" onSubmit={submits(submit)} onKeyDown={({ key }) => key === 'Escape' && cancel()}>
@@ -303,7 +293,7 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
         <Action
           label={text.setting.save}
           tone="primary"
-          busy={busy}
+          busy={busy.value}
           refused={refused ?? (typed.value === undefined ? text.setting.untyped : undefined)}
           act={submit}
         />
