@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
 import { ERROR_CODES } from '../../src/contract/errors.ts'
-import type { Text } from '../../src/web/ui/app/terms.ts'
+import { SENTENCES, type Text } from '../../src/web/ui/app/terms.ts'
 
 export type Node = Readonly<Record<string, unknown>>
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
@@ -20,8 +20,8 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
 const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
 
-/** Texts that the page imports from the contract, by the name of their table. */
-const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES }
+/** Texts that `defineStrings` takes from a table with a name. */
+const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES, SENTENCES }
 
 /** @throws Error if the node is not plain data */
 function textsOf(node: unknown, path: string): [key: string, text: Text][] {

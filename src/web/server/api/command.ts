@@ -1,5 +1,6 @@
 /** Runs commands over HTTP: the path selects the topic, the request body is the payload, the response is the answer. */
 import type { Clock } from '../../../base/clock.ts'
+import { parseJson } from '../../../base/json.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
 import type { UsageHistory } from '../../../contract/crash.ts'
@@ -106,9 +107,6 @@ function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const command = target && findCommand(target, name ?? '', argument !== undefined)
   const text = body.toString('utf8').trim()
   if (command === undefined || command.payload.emptyIsValue || !text.startsWith('"')) return body
-  try {
-    return Buffer.from(String(JSON.parse(text)))
-  } catch {
-    return body
-  }
+  const unquoted = parseJson(text)
+  return unquoted === undefined ? body : Buffer.from(String(unquoted))
 }

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
+import { parseJson } from '../../../base/json.ts'
 import { MASK } from '../../../config/describe.ts'
 import { type Config, EXPECTED_NAME, HUB_NAME_VARIABLE, hubName, hubOptions, options } from '../../../config/options.ts'
 import { checkRules } from '../../../config/rules.ts'
@@ -87,16 +88,9 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
     }
   }
   // `lineWidth: 0` keeps long API keys on one line.
-  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
-}
-
-/** Returns whether a file is JSON. A JSON file must stay JSON, because other programs may read it. */
-function isJson(text: string): boolean {
-  try {
-    return typeof JSON.parse(text) === 'object'
-  } catch {
-    return false
-  }
+  // A JSON file must stay JSON, because other programs may read it.
+  const isJson = typeof parseJson(text) === 'object'
+  return isJson ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
 /** The texts that replace secrets: a mask if the file was written, or an example if the user must copy the lines. */

@@ -192,38 +192,41 @@ export const terms = defineStrings('terms', {
   readAgain: 'Read again',
   onDemand: 'Read from the hub on demand.',
   more: 'and {count} more',
+  names: '{names}, and {count} more',
   readOnly: 'You have read-only access.',
   howToWrite: 'To make changes, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
 })
 
-const messages = defineStrings('messages', {
-  denied: 'commands.deny names {key}.',
+/** Lists at most `max` names, and says how many more there are. */
+export function listed(all: readonly string[], max: number): string {
+  const names = all.slice(0, max).join(', ')
+  return all.length > max ? terms.names({ names, count: all.length - max }) : names
+}
+
+/** The frequent messages of hub2mqtt, which name at most one thing, such as a command. */
+export const SENTENCES = {
+  denied: 'commands.deny names {name}.',
   readOnly: 'commands.read_only is set.',
-  off: 'It is off until commands.allow names {key}.',
+  off: 'It is off until commands.allow names {name}.',
   guardianOff: 'The guardian is off until guard.watch names an app.',
   deniedSame: 'commands.deny names a command that does the same.',
-  lacks: 'The API key lacks {scope}.',
-  errors: ERROR_CODES,
-})
+  lacks: 'The API key lacks {name}.',
+} as const
 
-/** The parts of each message before and after its value. A message that has no value is the two parts joined. */
-const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
-  ['commands.deny names ', '.', (key) => messages.denied({ key })],
-  ['commands.read_only is set.', '', () => messages.readOnly],
-  ['It is off until commands.allow names ', '.', (key) => messages.off({ key })],
-  ['The guardian is off until guard.watch names an app.', '', () => messages.guardianOff],
-  ['commands.deny names a command that does the same.', '', () => messages.deniedSame],
-  ['The API key lacks ', '.', (scope) => messages.lacks({ scope })],
-]
+const sentences: Readonly<Record<string, string | Fill<'name'>>> = defineStrings('messages', SENTENCES)
+const errors = defineStrings('messages.errors', ERROR_CODES)
 
 /** Translates the frequent messages of hub2mqtt. All other messages are shown in English. */
 export function inLanguage(message: string): string {
-  for (const [before, after, write] of SENTENCES) {
-    const value = message.slice(before.length, message.length - after.length)
-    if (message === before + value + after && !value.includes(' ')) return write(value)
+  for (const [key, english] of Object.entries(SENTENCES)) {
+    const [before = '', after = ''] = english.split('{name}')
+    const name = message.slice(before.length, message.length - after.length)
+    const text = sentences[key]
+    if (text === undefined || message !== before + name + after || name.includes(' ')) continue
+    return typeof text === 'string' ? text : text({ name })
   }
   const [code] = Object.entries(ERROR_CODES).find(([, text]) => text === message) ?? []
-  return code === undefined ? message : textFor(messages.errors, code)
+  return code === undefined ? message : textFor(errors, code)
 }
 
 /** Returns a function that formats numbers, with a new formatter after each change of the page's language. */

@@ -3,7 +3,7 @@ import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
-import { Template } from '../../../../contract/templates.ts'
+import { levelsBelow, Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
 import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 
@@ -33,7 +33,7 @@ export class ActivityReader {
   #count = 0
 
   constructor(base: string) {
-    this.#base = `${base}/`
+    this.#base = base
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
@@ -64,8 +64,7 @@ export class ActivityReader {
   }
 
   #isResult(topic: string): boolean {
-    if (!topic.startsWith(this.#base)) return false
-    const levels = topic.slice(this.#base.length).split('/')
+    const levels = levelsBelow(this.#base, topic) ?? []
     return levels[levels[1] === 'app' ? 3 : 1] === 'result'
   }
 }
@@ -229,5 +228,4 @@ function contentOf(entry: Entry): string {
 /** Returns the start of the day that contains `at`, in the user's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)

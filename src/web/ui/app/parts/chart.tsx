@@ -50,6 +50,10 @@ const STEPS: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 }
 
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const isDark = signal(dark.matches)
+dark.addEventListener('change', () => set(isDark, dark.matches))
+
 /** The chart library; `undefined` before it is loaded, and `null` if loading has failed. */
 const library = signal<typeof Plot | undefined | null>(undefined)
 
@@ -75,10 +79,11 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
   const chosen = hovered.value === undefined ? -1 : times.indexOf(hovered.value)
   const last = times.length - 1
   useEffect(() => void load(), [charted])
+  // The last three values decide the colours and formats.
   useEffect(() => {
     if (!library.value || holder.current === null) return
     return draw(library.value, holder.current, { figure, charted, hovered })
-  }, [library.value, charted])
+  }, [library.value, charted, theme.value, locale.value, isDark.value])
   return (
     <>
       <div
@@ -166,18 +171,10 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
     point(made, before)
   })
   observer.observe(holder)
-  const redraw = () => made.redraw()
-  const scheme = matchMedia('(prefers-color-scheme: dark)')
-  scheme.addEventListener('change', redraw)
-  const unsubscribe = [
-    hovered.subscribe((at) => point(made, at)),
-    theme.subscribe(redraw),
-    locale.subscribe(() => made.redraw(true, true)),
-  ]
+  const unsubscribe = hovered.subscribe((at) => point(made, at))
   return () => {
     observer.disconnect()
-    scheme.removeEventListener('change', redraw)
-    for (const end of unsubscribe) end()
+    unsubscribe()
     made.destroy()
   }
 }

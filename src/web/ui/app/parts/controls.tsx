@@ -1,5 +1,6 @@
-import { useSignal } from '@preact/signals'
+import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { defineStrings, formatAgo, formatMoment, formatSecond, formatTime } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 import { toast } from './overlays.tsx'
@@ -184,6 +185,16 @@ export function useRequest<T>() {
     return answer
   }
   return { busy, result, run }
+}
+
+/** The current time, in epoch milliseconds, which changes each second. */
+export function useNow(): ReadonlySignal<number> {
+  const now = useSignal(Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => set(now, Date.now()), 1_000)
+    return () => clearInterval(timer)
+  }, [])
+  return now
 }
 
 export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {

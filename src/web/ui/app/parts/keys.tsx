@@ -1,8 +1,9 @@
 /** Keyboard shortcuts. They do nothing in text fields and dialogs, except ↓, which leaves the search field. */
 import { signal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
 import { set } from './controls.tsx'
+import { Modal } from './overlays.tsx'
 
 const text = defineStrings('keys', {
   close: 'Close',
@@ -67,32 +68,24 @@ export function Keys() {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
-  return isShown.value ? <KeysDialog /> : null
-}
-
-function KeysDialog() {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
+  if (!isShown.value) return null
   return (
-    <dialog ref={dialog} class="confirm" aria-labelledby="keys-title" onClose={() => set(isShown, false)}>
-      <form method="dialog">
-        <h2 id="keys-title">{terms.keys}</h2>
-        <dl class="lines">
-          {Object.values(KEYS).map(({ name, does }) => (
-            <div key={does}>
-              <dt>
-                <kbd>{name}</kbd>
-              </dt>
-              <dd>{text[does]}</dd>
-            </div>
-          ))}
-        </dl>
-        <div class="buttons">
-          <button type="submit" class="primary">
-            {text.close}
-          </button>
-        </div>
-      </form>
-    </dialog>
+    <Modal title={terms.keys} onClose={() => set(isShown, false)}>
+      <dl class="lines">
+        {Object.values(KEYS).map(({ name, does }) => (
+          <div key={does}>
+            <dt>
+              <kbd>{name}</kbd>
+            </dt>
+            <dd>{text[does]}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="buttons">
+        <button type="submit" class="primary">
+          {text.close}
+        </button>
+      </div>
+    </Modal>
   )
 }

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
@@ -44,52 +45,65 @@ export function ConfirmDialog() {
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
+interface ModalProps {
+  readonly title: string
+  readonly onClose: () => void
+  readonly onSubmit?: (event: Event) => void
+  readonly children: ComponentChildren
+}
+
 /** Uses the browser's own dialog, which keeps the focus inside and restores it when the dialog closes. */
-function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
+export function Modal({ title, onClose, onSubmit, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const chosen = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
-    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={() => answer(undefined)}>
-      <form
-        method="dialog"
-        onSubmit={(event) => {
-          event.preventDefault()
-          answer({ option: chosen.current?.checked ?? false })
-        }}
-      >
-        <h2 id="confirm-title">{title}</h2>
-        <p>{text}</p>
-        {list !== undefined && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
-          <ul tabIndex={0}>
-            {list.map(({ name, about, note }, i) => (
-              <li key={`${i} ${name}`}>
-                <bdi>{name}</bdi> <span class="quiet">{about}</span>
-                {note !== undefined && (
-                  <div class="said" dir="auto">
-                    {note}
-                  </div>
-                )}
-              </li>
-            ))}
-          </ul>
-        )}
-        {option !== undefined && (
-          <label class="check">
-            <input ref={chosen} type="checkbox" /> {option}
-          </label>
-        )}
-        <div class="buttons">
-          <button type="button" onClick={() => dialog.current?.close()}>
-            {terms.cancel}
-          </button>
-          <button type="submit" class={danger ? 'danger' : 'primary'}>
-            {action}
-          </button>
-        </div>
+    <dialog ref={dialog} class="confirm" aria-label={title} onClose={onClose}>
+      <form method="dialog" onSubmit={onSubmit}>
+        <h2>{title}</h2>
+        {children}
       </form>
     </dialog>
+  )
+}
+
+function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
+  const chosen = useRef<HTMLInputElement>(null)
+  const onSubmit = (event: Event) => {
+    event.preventDefault()
+    answer({ option: chosen.current?.checked ?? false })
+  }
+  return (
+    <Modal title={title} onClose={() => answer(undefined)} onSubmit={onSubmit}>
+      <p>{text}</p>
+      {list !== undefined && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
+        <ul tabIndex={0}>
+          {list.map(({ name, about, note }, i) => (
+            <li key={`${i} ${name}`}>
+              <bdi>{name}</bdi> <span class="quiet">{about}</span>
+              {note !== undefined && (
+                <div class="said" dir="auto">
+                  {note}
+                </div>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      {option !== undefined && (
+        <label class="check">
+          <input ref={chosen} type="checkbox" /> {option}
+        </label>
+      )}
+      <div class="buttons">
+        <button type="button" onClick={({ currentTarget }) => currentTarget.closest('dialog')?.close()}>
+          {terms.cancel}
+        </button>
+        <button type="submit" class={danger ? 'danger' : 'primary'}>
+          {action}
+        </button>
+      </div>
+    </Modal>
   )
 }
 

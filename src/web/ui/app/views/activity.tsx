@@ -1,13 +1,13 @@
-import { useSignal } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
-import { dayAfter, dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
+import { dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Action, Badge, Chips, Search, set, Table, Time } from '../parts/controls.tsx'
+import { Action, Badge, Chips, Search, set, Table, Time, useNow } from '../parts/controls.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
-import { defineStrings, formatDay, formatDuration, inLanguage, terms } from '../terms.ts'
+import { defineStrings, formatDay, formatDuration, inLanguage, listed, terms } from '../terms.ts'
 
 const text = defineStrings('activity', {
   search: 'Search activity',
@@ -24,7 +24,6 @@ const text = defineStrings('activity', {
   noMatch: 'No entries match.',
   more: '{count} more',
   times: '×{count}',
-  names: '{names}, and {count} more',
   days: { today: 'Today', yesterday: 'Yesterday' },
   showMore: 'Show more',
   end: 'There are no older entries.',
@@ -80,7 +79,8 @@ export function Activity() {
 }
 
 function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: Store }) {
-  const today = useToday()
+  const now = useNow()
+  const today = useComputed(() => dayOf(now.value)).value
   const limit = useSignal(STEP)
   const list = useRef<HTMLDivElement>(null)
   const focused = useRef<number | undefined>(undefined)
@@ -119,24 +119,6 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
 function dayName(day: number, today: number): string {
   if (day === today) return text.days.today
   return day === dayBefore(today) ? text.days.yesterday : formatDay(day)
-}
-
-const MINUTE_MS = 60_000
-
-/** Returns the start of today. Renders again at midnight, or within a minute after sleep or a clock change. */
-function useToday(): number {
-  const today = useSignal(dayOf(Date.now()))
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout>
-    const update = () => {
-      const now = Date.now()
-      today.value = dayOf(now)
-      timer = setTimeout(update, Math.min(dayAfter(now) - now, MINUTE_MS))
-    }
-    update()
-    return () => clearTimeout(timer)
-  }, [])
-  return today.value
 }
 
 function searchable(entry: Entry, store: Store): string {
@@ -180,8 +162,7 @@ interface Content {
 const MAX_NAMED = 5
 
 function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
-  const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
-  const names = all.slice(0, MAX_NAMED).join(', ')
+  const names = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
   return {
     at,
     what: <Badge tone="quiet">{terms.events['updated']}</Badge>,
@@ -190,7 +171,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
         {terms.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
       </>
     ),
-    details: all.length > MAX_NAMED ? text.names({ names, count: all.length - MAX_NAMED }) : names,
+    details: listed(names, MAX_NAMED),
   }
 }
 

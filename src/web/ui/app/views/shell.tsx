@@ -1,10 +1,9 @@
-import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { bulk, isInProgress } from '../actions.ts'
 import { api, type Result } from '../api.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry, Store } from '../live/store.ts'
-import { IconButton, set, submits, useRequest } from '../parts/controls.tsx'
+import { IconButton, submits, useNow, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
@@ -242,11 +241,7 @@ function whyHubs(store: Store): string {
 
 function StaleBanner() {
   const { channel } = usePage()
-  const now = useSignal(Date.now())
-  useEffect(() => {
-    const timer = setInterval(() => set(now, Date.now()), 1_000)
-    return () => clearInterval(timer)
-  }, [])
+  const now = useNow()
   const at = channel.retryAt.value
   const seconds = at === undefined ? 0 : Math.max(0, Math.ceil((at - now.value) / 1000))
   return (

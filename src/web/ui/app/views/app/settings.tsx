@@ -50,9 +50,9 @@ const NO_NAMES: ReadonlySet<string> = new Set()
 /** Maximum length of a value in a confirmation, and of a previous value, in characters. */
 const MAX_SHOWN_LENGTH = 300
 
-export function Settings({ entry }: AppProps) {
-  const page = usePage()
-  const { target } = entry
+type SettingsList = Readonly<ReturnType<typeof useSettings>>
+
+function useSettings({ target }: AppProps['entry']) {
   const { busy, result, run } = useRequest<Ended>()
   /** The settings as last read; `undefined` before the first read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
@@ -74,6 +74,13 @@ export function Settings({ entry }: AppProps) {
   const readAgain = async () => {
     if ((await read()).ok) readings.value += 1
   }
+  /** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is still hidden. */
+  const isHidden = (name: string, value: unknown) => isCut(value) || (maySecret(name, value) && !shown.value.has(name))
+  const mayOverwrite = async (name: string, value: unknown) => {
+    const { title, now, hidden, gone, action } = text.meanwhile
+    const what = value === undefined ? gone : isHidden(name, value) ? hidden : now({ value: shortened(value) })
+    return (await confirm({ title: title({ name }), text: what, action, danger: true })) !== undefined
+  }
   /** Changes a setting. Asks for confirmation if its value is no longer `before`. */
   const change = async (name: string, value: unknown, before: unknown): Promise<Changed> => {
     const payload = payloadFor(name, value)
@@ -81,7 +88,7 @@ export function Settings({ entry }: AppProps) {
     const { ok, error } = { error: undefined, ...(await read()) }
     if (!ok) return { at: 'failed', message: text.unread({ why: inLanguage(error?.message ?? '') }) }
     const now = values.value?.get(name)
-    if (!isSame(now, before) && !(await mayOverwrite(name, now, shown.value.has(name)))) return { at: 'kept' }
+    if (!isSame(now, before) && !(await mayOverwrite(name, now))) return { at: 'kept' }
     const ended = await sendCommand(target, 'set-setting', payload.value)
     if (!ended.ok) {
       if (mayHaveHappened(ended.error.code)) unknown.value = unknown.value.union(new Set([name]))
@@ -92,7 +99,16 @@ export function Settings({ entry }: AppProps) {
     toast(true, text.done({ name }))
     return { at: 'done', before: now }
   }
-  const names = [...new Set(values.value?.keys()).union(edited.value)].toSorted(collator.compare)
+  return { busy, result, values, shown, unknown, edited, readings, readAgain, isHidden, change }
+}
+
+const shortened = (value: unknown) => textOf(value).slice(0, MAX_SHOWN_LENGTH)
+
+export function Settings({ entry }: AppProps) {
+  const page = usePage()
+  const list = useSettings(entry)
+  const { busy, result, values, shown } = list
+  const names = [...new Set(values.value?.keys()).union(list.edited.value)].toSorted(collator.compare)
   const plain = names.filter((name) => !maySecret(name, values.value?.get(name)))
   const isAnyShown = shown.value.size > 0
   return (
@@ -110,10 +126,10 @@ export function Settings({ entry }: AppProps) {
           <Action
             label={values.value === undefined ? commandName('get-settings') : terms.readAgain}
             busy={busy.value}
-            refused={refusal(page, target, 'get-settings')}
+            refused={refusal(page, entry.target, 'get-settings')}
             act={() => {
               shown.value = NO_NAMES
-              void readAgain()
+              void list.readAgain()
             }}
           />
         </div>
@@ -125,19 +141,7 @@ export function Settings({ entry }: AppProps) {
       ) : (
         <ul class="lines">
           {names.map((name) => (
-            <Setting
-              key={name}
-              name={name}
-              value={values.value?.get(name)}
-              shown={shown.value.has(name)}
-              unknown={unknown.value.has(name)}
-              keep={() => set(edited, edited.value.union(new Set([name])))}
-              toggle={() => set(shown, shown.value.symmetricDifference(new Set([name])))}
-              refused={refusal(page, target, 'set-setting')}
-              change={change}
-              readings={readings.value}
-              read={() => void readAgain()}
-            />
+            <Setting key={name} name={name} list={list} refused={refusal(page, entry.target, 'set-setting')} />
           ))}
         </ul>
       )}
@@ -147,18 +151,6 @@ export function Settings({ entry }: AppProps) {
 
 /** Returns `true` if the failed command may still have been executed. Without a code, there was no answer. */
 const mayHaveHappened = (code: string | null) => code === null || code === 'outcome_unknown'
-
-async function mayOverwrite(name: string, now: unknown, isShown: boolean): Promise<boolean> {
-  const { title, action } = text.meanwhile
-  const question = { title: title({ name }), text: whatIsNow(name, now, isShown), action, danger: true }
-  return (await confirm(question)) !== undefined
-}
-
-function whatIsNow(name: string, value: unknown, shown: boolean): string {
-  const { now, hidden, gone } = text.meanwhile
-  if (value === undefined) return gone
-  return isHidden({ name, value, shown }) ? hidden : now({ value: textOf(value).slice(0, MAX_SHOWN_LENGTH) })
-}
 
 const MAX_LINES = 12
 
@@ -170,56 +162,43 @@ type Changed =
 
 interface SettingProps {
   readonly name: string
-  /** The value; `undefined` if the app no longer has the setting. */
-  readonly value: unknown
-  readonly shown: boolean
-  /** Whether the value is unknown because the answer to a write was lost. */
-  readonly unknown: boolean
-  /** Keeps the line even if the app removes the setting. */
-  readonly keep: () => void
-  readonly toggle: () => void
+  readonly list: SettingsList
   /** Why the setting cannot be changed. */
   readonly refused: string | undefined
-  readonly change: (name: string, value: unknown, before: unknown) => Promise<Changed>
-  readonly readings: number
-  readonly read: () => void
 }
 
-/** Whether a value must be neither shown nor sent, because it is masked or may be a secret that is still hidden. */
-const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
-  isCut(value) || (maySecret(name, value) && !shown)
-
 /** `edited` is the value at the time when the field was opened. `former` is the value that the user can restore. */
-function useChange(props: SettingProps) {
+function useChange(name: string, list: SettingsList) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
   const former = useSignal<{ value: unknown } | undefined>(undefined)
-  const busy = useSignal(false)
-  const ended = useSignal<Changed | undefined>(undefined)
-  useEffect(() => set(ended, undefined), [props.readings])
-  const save = async (next: unknown, before: unknown) => {
-    busy.value = true
-    const now = await props.change(props.name, next, before)
-    busy.value = false
-    ended.value = now
+  const { busy, result: ended, run } = useRequest<Changed>()
+  const value = list.values.value?.get(name)
+  const toggle = () => set(list.shown, list.shown.value.symmetricDifference(new Set([name])))
+  useEffect(() => set(ended, undefined), [list.readings.value])
+  const save = async (next: unknown, base: unknown) => {
+    const now = await run(() => list.change(name, next, base))
     if (now.at !== 'done') return
+    const { before } = now
     edited.value = undefined
-    former.value = isHidden(props) || isCut(now.before) || now.before === undefined ? undefined : { value: now.before }
+    former.value = list.isHidden(name, value) || isCut(before) || before === undefined ? undefined : { value: before }
   }
   const edit = () => {
-    if (!props.shown && !maySecret(props.name, props.value)) props.toggle()
-    props.keep()
+    if (!list.shown.value.has(name) && !maySecret(name, value)) toggle()
+    list.edited.value = list.edited.value.union(new Set([name]))
     ended.value = undefined
-    edited.value = { value: props.value }
+    edited.value = { value }
   }
-  return { edited, former, busy, ended, save, edit }
+  return { value, toggle, edited, former, busy, ended, save, edit }
 }
 
 const PENCIL = ':scope > button:last-of-type'
 
-function Setting(props: SettingProps) {
-  const { name, value, shown, unknown, toggle, refused, read } = props
-  const { edited, former, busy, ended, save, edit } = useChange(props)
+function Setting({ name, list, refused }: SettingProps) {
+  const change = useChange(name, list)
+  const { value, toggle, edited, former, busy, ended, save, edit } = change
+  const [shown, unknown] = [list.shown.value.has(name), list.unknown.value.has(name)]
   const base = edited.value
+  /** Whether the app no longer has the setting. */
   const isRemoved = value === undefined
   const line = useRef<HTMLLIElement>(null)
   const isOpen = base !== undefined
@@ -245,28 +224,18 @@ function Setting(props: SettingProps) {
         refused={refused ?? (isRemoved ? text.meanwhile.gone : undefined)}
         act={edit}
       />
-      {isOpen && (
-        <Editor
-          name={name}
-          before={base.value}
-          isHidden={isHidden(props)}
-          busy={busy.value}
-          refused={refused}
-          save={(next) => void save(next, base.value)}
-          cancel={() => set(edited, undefined)}
-        />
-      )}
+      {isOpen && <Editor name={name} list={list} refused={refused} change={change} before={base.value} />}
       <div class="wide" role="status">
         {ended.value !== undefined && 'message' in ended.value && <p class="bad-text">{ended.value.message}</p>}
         {ended.value?.at === 'kept' && <p>{text.setting.kept}</p>}
         {unknown && (
           <p class="buttons">
-            {text.setting.unknown} <Action label={terms.readAgain} act={read} />
+            {text.setting.unknown} <Action label={terms.readAgain} act={() => void list.readAgain()} />
           </p>
         )}
         {former.value !== undefined && base === undefined && (
           <p class="buttons">
-            {shown && <span>{text.setting.was({ value: textOf(former.value.value).slice(0, MAX_SHOWN_LENGTH) })}</span>}
+            {shown && <span>{text.setting.was({ value: shortened(former.value.value) })}</span>}
             <Action
               label={text.setting.back}
               busy={busy.value}
@@ -280,28 +249,27 @@ function Setting(props: SettingProps) {
   )
 }
 
-function Show({ name, shown, toggle }: Pick<SettingProps, 'name' | 'shown' | 'toggle'>) {
+function Show({ name, shown, toggle }: { name: string; shown: boolean; toggle: () => void }) {
   const title = shown ? text.setting.hide : text.setting.show
   const label = text.setting.showOf({ name })
   return <IconButton label={label} title={title} glyph="eye" size={16} pressed={shown} act={toggle} />
 }
 
-function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' | 'unknown'>) {
+function Value({ value, shown, unknown }: { value: unknown; shown: boolean; unknown: boolean }) {
   if (unknown) return <span class="value">{terms.unknown}</span>
   if (value === undefined) return <span class="value">{text.meanwhile.gone}</span>
   return <span class="value">{shown ? <code>{textOf(value)}</code> : <span aria-hidden="true">••••••</span>}</span>
 }
 
-interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
+interface EditorProps extends SettingProps {
+  readonly change: ReturnType<typeof useChange>
+  /** The value at the time when the editor was opened. */
   readonly before: unknown
-  /** Whether the field must hide the value. */
-  readonly isHidden: boolean
-  readonly busy: boolean
-  readonly save: (value: unknown) => void
-  readonly cancel: () => void
 }
 
-function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
+function Editor({ name, list, refused, change: { value, edited, busy, save }, before }: EditorProps) {
+  const startsEmpty = list.isHidden(name, value)
+  const cancel = () => set(edited, undefined)
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
   /** The entered text; `undefined` until the user enters something, because an empty string is a value. */
@@ -309,10 +277,10 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])
   const submit = () => {
-    if (busy || refused !== undefined || typed.value === undefined) return
+    if (busy.value || refused !== undefined || typed.value === undefined) return
     const read = readTyped(kind.value, typed.value, before)
     problem.value = read.ok ? '' : read.message
-    if (read.ok) save(read.value)
+    if (read.ok) void save(read.value, before)
   }
   return (
     <form ref={form} class="wide edit" onSubmit={submits(submit)} onKeyDown={({ key }) => key === 'Escape' && cancel()}>
@@ -325,7 +293,7 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
         <Action
           label={text.setting.save}
           tone="primary"
-          busy={busy}
+          busy={busy.value}
           refused={refused ?? (typed.value === undefined ? text.setting.untyped : undefined)}
           act={submit}
         />

@@ -68,7 +68,7 @@ function WhyEmpty() {
 function Table({ list }: ListProps) {
   const items = list.items.value
   const body = useRef<HTMLTableSectionElement>(null)
-  const { from, to, above, below } = useWindow(body, items).value
+  const [from, to] = useWindow(body, items)
   return (
     <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.views.apps}>
       <thead>
@@ -85,7 +85,7 @@ function Table({ list }: ListProps) {
         </tr>
       </thead>
       <tbody ref={body}>
-        <Space height={above} />
+        <Space items={items.slice(0, from)} />
         {items
           .slice(from, to)
           .map((item, i) =>
@@ -95,7 +95,7 @@ function Table({ list }: ListProps) {
               <HubRow key={`hub ${item.hub.name}`} item={item} place={from + i + 1} />
             ),
           )}
-        <Space height={below} />
+        <Space items={items.slice(to)} />
       </tbody>
     </table>
   )
@@ -123,12 +123,14 @@ function Head({ by }: { readonly by: ColumnKey }) {
 }
 
 /** An empty row that takes the space of the rows that are not drawn. */
-function Space({ height }: { readonly height: number }) {
-  if (height <= 0) return null
+function Space({ items }: { readonly items: readonly Item[] }) {
+  if (items.length === 0) return null
+  const hubs = items.filter(({ kind }) => kind === 'hub').length
+  const height = `calc(${hubs} * var(--hub-height) + ${items.length - hubs} * var(--app-height))`
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a line of a table takes no focus.
     <tr class="space" aria-hidden="true">
-      <td colSpan={widthOf()} style={{ height: `${height}px` }} />
+      <td colSpan={widthOf()} style={{ height }} />
     </tr>
   )
 }

@@ -5,7 +5,7 @@ import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../terms.ts'
+import { defineStrings, listed } from '../../terms.ts'
 import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
@@ -32,7 +32,6 @@ const text = defineStrings('selection', {
   skipped: { one: '{count} skipped: no longer possible', other: '{count} skipped: no longer possible' },
   failure: '{name}: {why}',
   left: 'Left: {names}',
-  leftMore: 'Left: {names}, and {count} more',
 })
 
 const NOTHING: ReadonlySet<string> = new Set()
@@ -142,10 +141,7 @@ function Ended({ all, results, state }: NonNullable<typeof bulk.value>) {
   const failures = results.flatMap((result, i) =>
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
-  const remaining = all.slice(results.length)
-  const named = remaining.slice(0, MAX_NAMED).map(({ name }) => name)
-  const names = named.join(', ')
-  const more = remaining.length - MAX_NAMED
+  const remaining = all.slice(results.length).map(({ name }) => name)
   const counts = [
     text.done({ count: count('done') }),
     failures.length > 0 && text.failed({ count: failures.length }),
@@ -167,7 +163,7 @@ function Ended({ all, results, state }: NonNullable<typeof bulk.value>) {
             {failure}
           </li>
         ))}
-        {remaining.length > 0 && <li>{more > 0 ? text.leftMore({ names, count: more }) : text.left({ names })}</li>}
+        {remaining.length > 0 && <li>{text.left({ names: listed(remaining, MAX_NAMED) })}</li>}
       </ul>
     </>
   )

@@ -187,16 +187,14 @@ function pathOf(samples: readonly Sample[], figure: Figure) {
   // Memory changes little, so the line would be flat on a scale from zero.
   const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
   const span = top - low || 1
-  const y = (value: number) => (HEIGHT - 1.5 - ((value - low) / span) * (HEIGHT - 3)).toFixed(1)
   const first = values.findIndex((value) => value !== null)
-  let line = ''
-  let last = known[0] ?? 0
-  for (let step = first; step <= STEPS; step += 1) {
-    last = values[step] ?? last
-    line += `${line === '' ? 'M' : 'L'}${((step / STEPS) * WIDTH).toFixed(1)} ${y(last)}`
-  }
+  let y = 0
+  const points = values.slice(first).map((value, i) => {
+    if (value !== null) y = HEIGHT - 1.5 - ((value - low) / span) * (HEIGHT - 3)
+    return { x: ((first + i) / STEPS) * WIDTH, y }
+  })
   // Draw a line even for a single sample.
-  if (first === STEPS) line = `M0 ${y(last)}L${WIDTH} ${y(last)}`
-  const from = first === STEPS ? '0' : ((first / STEPS) * WIDTH).toFixed(1)
-  return { line, area: `${line}L${WIDTH} ${HEIGHT}L${from} ${HEIGHT}Z` }
+  if (points.length === 1) points.unshift({ x: 0, y })
+  const line = `M${points.map((point) => `${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join('L')}`
+  return { line, area: `${line}V${HEIGHT}H${points[0]?.x}Z` }
 }

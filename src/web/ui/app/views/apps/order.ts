@@ -1,7 +1,7 @@
 /** Sorts and filters the list of apps. In a long list, only the visible lines and some around them are drawn. */
-import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
+import { computed, effect, signal, untracked, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
-import { useLayoutEffect, useMemo } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { type AppEntry, type HubEntry, readTopic, type Store } from '../../live/store.ts'
@@ -124,80 +124,54 @@ function sameItem(one: Item, other: Item | undefined): boolean {
   return other?.kind === 'hub' && one.hub === other.hub && one.count === other.count
 }
 
-interface Range {
-  readonly from: number
-  /** The index after the last rendered row. */
-  readonly to: number
-  /** The height of the lines before and after the drawn lines, in pixels. */
-  readonly above: number
-  readonly below: number
-}
-
 /** Lists of at most this length are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
 /** Minimum number of lines drawn before and after the visible lines. The range changes in steps of this number. */
 const AROUND = 5
-/** The lines to draw while the scroll position is unknown. */
-const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
+/** Number of lines to draw while the scroll position is unknown. */
+const FIRST = 30
 
-/** Returns the range of lines to draw. @param body the table's body, whose style defines the heights of the lines */
-export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
+/**
+ * Returns the range of lines to draw: the index of the first line, and the index after the last line.
+ * @param body the table's body, whose style defines the heights of the lines
+ */
+export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): [from: number, to: number] {
   const count = items.length
-  const range = useMemo(() => signal(FIRST), [])
-  if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // The list has become shorter, so draw its first lines until the effect below has read the scroll position.
-  else if (range.peek().to > count) set(range, FIRST)
+  const from = useSignal(0)
+  const to = useSignal(FIRST)
   useLayoutEffect(() => {
     const list = body.current
     if (count <= ALL_DRAWN || list === null) return
-    let tops = topsOf(items, list)
-    let waiting = false
+    // Measure each time, because the height of a line depends on the width of the list.
     const update = () => {
-      waiting = false
       const above = -list.getBoundingClientRect().top
-      const first = Math.floor(lineAt(tops, above) / AROUND) * AROUND
-      const last = Math.ceil(lineAt(tops, above + innerHeight) / AROUND) * AROUND
-      const [from, to] = [Math.max(0, first - AROUND), Math.min(count, last + 2 * AROUND)]
-      set(range, { from, to, above: tops[from] ?? 0, below: (tops[count] ?? 0) - (tops[to] ?? 0) })
-    }
-    const later = () => {
-      if (waiting) return
-      waiting = true
-      requestAnimationFrame(update)
-    }
-    // Measure again, because the height of a line depends on the width of the list.
-    const resized = () => {
-      tops = topsOf(items, list)
-      later()
+      const first = Math.floor(lineAt(items, list, above) / AROUND) * AROUND
+      const last = Math.ceil(lineAt(items, list, above + innerHeight) / AROUND) * AROUND
+      from.value = Math.max(0, first - AROUND)
+      to.value = Math.min(count, last + 2 * AROUND)
     }
     update()
-    addEventListener('scroll', later, { passive: true })
-    addEventListener('resize', resized)
+    addEventListener('scroll', update, { passive: true })
+    addEventListener('resize', update)
     return () => {
-      removeEventListener('scroll', later)
-      removeEventListener('resize', resized)
+      removeEventListener('scroll', update)
+      removeEventListener('resize', update)
     }
   }, [items, compact.value])
-  return range
+  if (count <= ALL_DRAWN) return [0, count]
+  // If the list has become shorter, draw its first lines until the effect has read the scroll position.
+  return to.value > count ? [0, FIRST] : [from.value, to.value]
 }
 
-/** Returns the top of each line and the end of the last line, in pixels from the top of the list. */
-function topsOf(items: readonly Item[], list: HTMLElement): number[] {
+/** Returns the index of the line at a distance from the top of the list, in pixels. */
+function lineAt(items: readonly Item[], list: HTMLElement, distance: number): number {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))
   const heights = { app: height('app'), hub: height('hub') }
-  const tops = [0]
-  for (const [i, { kind }] of items.entries()) tops.push((tops[i] ?? 0) + heights[kind])
-  return tops
-}
-
-function lineAt(tops: readonly number[], height: number): number {
-  const line = tops.findLastIndex((top) => top <= height)
-  return Math.max(0, line)
-}
-
-function set(range: { value: Range; peek(): Range }, next: Range): void {
-  const now = range.peek()
-  const isSame = now.from === next.from && now.to === next.to && now.above === next.above && now.below === next.below
-  if (!isSame) range.value = next
+  let end = 0
+  const line = items.findIndex(({ kind }) => {
+    end += heights[kind]
+    return end > distance
+  })
+  return line === -1 ? items.length : line
 }
