@@ -160,7 +160,7 @@ export class HubFigures {
 
   async #read(name: Name): Promise<void> {
     const { generation } = this.#hub.apps
-    const read = () => this.#hub.read(name, {})
+    const read = () => this.#hub.client.call(name, {})
     try {
       const found = await (Object.hasOwn(LINKS_EVERY, name) ? this.#options.largeReads.run({}, read) : read())
       if (generation !== this.#hub.apps.generation) return

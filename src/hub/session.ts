@@ -256,7 +256,7 @@ export class Session {
             apiKey: this.#options.apiKey(),
             hubId: this.#greeted?.id ?? null,
             settleMs: REALTIME_SETTLE_MS,
-            prove: () => this.#client.hub.assure(),
+            prove: () => this.#client.hub.ensure(),
             onSubscribed: () => {
               this.isStarting = false
               slot.leave()

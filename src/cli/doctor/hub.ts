@@ -70,7 +70,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     try {
       const { id: hubId } = greeting
       const signal = new AbortController().signal
-      const prove = () => client.hub.assure()
+      const prove = () => client.hub.ensure()
       const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
       const session = await openRealtime({ ...options, apps: { receive: () => {} } })
       session.close()
