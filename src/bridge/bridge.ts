@@ -82,6 +82,12 @@ export class Bridge {
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
     this.#dispatcher = new Dispatcher({
       ...common,
+      states: this.#states,
+      onAnswer: (end) => this.#handlers.onAnswer?.(end),
+      repair: () => {
+        this.#upkeep.repair()
+        link.readTransient()
+      },
       control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
       audit: options.log.audit,
     })
@@ -106,16 +112,6 @@ export class Bridge {
 
   start(handlers: BridgeHandlers): void {
     this.#handlers = handlers
-    this.#dispatcher.start({
-      onRun: (run) => this.#states.get(run.hub)?.onRun(run),
-      repair: () => {
-        this.#upkeep.repair()
-        this.#link.readTransient()
-      },
-      guard: (hub, app, control) => this.#states.get(hub)?.control(app, control),
-      onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
-      onAnswer: handlers.onAnswer,
-    })
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,
