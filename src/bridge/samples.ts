@@ -78,7 +78,12 @@ export class Samples {
 
   /** Returns the start and the highest memory usage of each short bucket since a `clock.elapsed` time. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
-    return this.#hubs.get(hub)?.memory(app, since) ?? []
+    const offset = this.offset()
+    // The bucket that begins at `since` counts.
+    const { samples } = this.read(hub, app, this.clock.elapsed() - since + 1)
+    return samples.flatMap(([at, , bytes]): [number, number][] =>
+      bytes === null || at - offset < since ? [] : [[at - offset, bytes]],
+    )
   }
 
   forget(hub: string): void {
@@ -173,21 +178,6 @@ class HubSamples {
       samples.push([offset + bucket * step, shown, Number.isNaN(memory) ? null : memory])
     }
     return { seconds: step / 1000, samples }
-  }
-
-  memory(id: string, since: number): [at: number, bytes: number][] {
-    const { clock, size } = this.#all
-    const record = this.records.get(id)
-    if (record === undefined) return []
-    const width = size.minutes * MINUTE_MS
-    const last = Math.floor(clock.elapsed() / width)
-    advance(record, size, last)
-    const found: [at: number, bytes: number][] = []
-    for (let bucket = Math.max(0, last - size.short + 1, Math.ceil(since / width)); bucket <= last; bucket += 1) {
-      const bytes = record[placeOf(size, 'short', bucket) + 1] ?? Number.NaN
-      if (!Number.isNaN(bytes)) found.push([bucket * width, bytes])
-    }
-    return found
   }
 
   #add({ id, cpu_percent, memory_bytes }: App, now: number): void {
