@@ -98,7 +98,6 @@ export class Bridge {
       states: this.#states,
       prefixes: this.#prefixes,
       onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
-      readEverything: () => this.#link.startOver(),
     })
     this.#presence = new Presence({
       ...common,
@@ -128,7 +127,8 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        this.#early.pause(this.#startingOver)
+        // Another bridge may have become active since a connection was lost.
+        if (this.#early.role === 'active' && !this.#startingOver) this.#early.role = 'undecided'
         this.evidence.readsBack()
       },
       onConnected: (status) => this.#onConnected(status),

@@ -66,22 +66,7 @@ export class HubState {
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
     this.settings = new PublishedSettings(name, hub, options)
-    this.figures = new HubFigures(hub, {
-      ...options,
-      onHealth: () => this.changed(),
-      onLinks: (read, changed) => {
-        const links = new Map(read.map((app) => [app, this.figures.links.get(app) ?? null]))
-        options.guardian.take(name, { kind: 'links', links })
-        for (const app of changed) this.appChanged(app)
-      },
-      onBoot: (at, again) => {
-        options.guardian.take(name, { kind: 'booted', at })
-        if (!again) return
-        this.#evidence.restarted()
-        options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
-      },
-      onSettled: () => options.upkeep.request(),
-    })
+    this.figures = new HubFigures(name, hub, { ...options, state: this })
     this.#evidence = options.evidence.of(name)
     // Subscribe the samples first, because the guardian expects the samples to include the latest list.
     options.evidence.samples.follow(name, hub)
