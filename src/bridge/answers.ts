@@ -36,7 +36,7 @@ export class Answers {
   }
 
   give(request: Request, outcome: Outcome): void {
-    const { clock, states, onAnswer, audit, log } = this.#options
+    const { clock, states, handlers, audit, log } = this.#options
     const { message, requester, topic, command: row, endpoint, transaction, replayed, writeSent } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
@@ -45,7 +45,13 @@ export class Answers {
     const code: 'ok' | ErrorCode = outcome.ok ? 'ok' : outcome.error.code
     const summarized = outcome.ok ? NOTHING : outcome
     const summary = () => renderAnswer(head, summarized)
-    onAnswer({ command: row === undefined ? 'unknown' : commandKey(row), outcome: code, ms, result, summary })
+    handlers.onAnswer?.({
+      command: row === undefined ? 'unknown' : commandKey(row),
+      outcome: code,
+      ms,
+      result,
+      summary,
+    })
     if (requester === undefined) this.#send(request, outcome, head)
     else requester.reply({ outcome, payload: renderAnswer(head, outcome) })
     const line = {

@@ -36,7 +36,8 @@ const TAKE_BACK_MS = 1_000
 
 export class Bridge {
   readonly #options: BridgeOptions
-  #handlers: BridgeHandlers = {}
+  /** Filled by `start`. */
+  readonly #handlers: BridgeHandlers = {}
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
@@ -83,7 +84,7 @@ export class Bridge {
     this.#dispatcher = new Dispatcher({
       ...common,
       states: this.#states,
-      onAnswer: (end) => this.#handlers.onAnswer?.(end),
+      handlers: this.#handlers,
       repair: () => {
         this.#upkeep.repair()
         link.readTransient()
@@ -110,7 +111,7 @@ export class Bridge {
   }
 
   start(handlers: BridgeHandlers): void {
-    this.#handlers = handlers
+    Object.assign(this.#handlers, handlers)
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,

@@ -90,7 +90,7 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly hubs: ReadonlyMap<string, DispatchHub>
   /** The states of the hubs, which receive the progress and the failures of commands. */
   readonly states: ReadonlyMap<string, Pick<HubState, 'onRun' | 'onFailedWrite' | 'control'>>
-  readonly onAnswer: (end: CommandEnd) => void
+  readonly handlers: { readonly onAnswer?: (end: CommandEnd) => void }
   readonly repair: Target['repair']
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl

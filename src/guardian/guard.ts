@@ -13,7 +13,7 @@ import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
-import { BY, type Context, type Effect, type Input, type InputOf, WatchedHub } from './turn.ts'
+import { BY, type Context, type Effect, type Input, WatchedHub } from './turn.ts'
 import { isOpen } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
@@ -109,23 +109,17 @@ export class Guard implements Guardian {
     const apps = [...(hub?.port.apps() ?? [])]
     const gone = apps.map((before) => ({ id: before.id, before, after: undefined }))
     const come = apps.map((after) => ({ id: after.id, before: undefined, after }))
-    this.#appsChanged(hub, { kind: 'apps', changes: gone, read: false, silent: true })
-    this.#appsChanged(hub, { kind: 'apps', changes: come, read: hub?.isRead === true, silent: true })
+    this.take(name, { kind: 'apps', changes: gone, read: false, silent: true })
+    this.take(name, { kind: 'apps', changes: come, read: hub?.isRead === true, silent: true })
   }
 
   take(name: string, input: GuardInput): void {
     const hub = this.#hubs.get(name)
-    if (input.kind === 'apps') this.#appsChanged(hub, input)
-    else if (this.#wasOn || input.kind === 'online' || input.kind === 'booted') this.#decide(hub, input)
-  }
-
-  #appsChanged(hub: WatchedHub | undefined, input: InputOf<'apps'>): void {
-    const { changes, read, silent } = input
-    if (this.#wasOn) this.#decide(hub, input)
-    else if (hub !== undefined) hub.isRead ||= read
-    if (this.#on || !this.#active || silent) return
+    if (this.#wasOn || input.kind === 'online' || input.kind === 'booted') this.#decide(hub, input)
+    else if (input.kind === 'apps' && hub !== undefined) hub.isRead ||= input.read
+    if (input.kind !== 'apps' || this.#on || !this.#active || input.silent) return
     // Count crashes even while the guardian is off, to report storms. Skip changes that show no sign of a crash.
-    for (const { before, after } of changes) {
+    for (const { before, after } of input.changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
       if (!isSame || after.crashed || after.state === 'crashed') this.#countCrash(hub, before, after)

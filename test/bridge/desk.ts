@@ -124,7 +124,7 @@ export async function openDesk(
   }
   const dispatcher = new Dispatcher({
     states: new Map([['home', state]]),
-    onAnswer: (end) => records.ends.push(end),
+    handlers: { onAnswer: (end) => records.ends.push(end) },
     repair: () => void records.calls.push('repair'),
     hubs: new Map([['home', { hub: held.hub, concurrency }]]),
     topics: createTopics('b'),
