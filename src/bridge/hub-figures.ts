@@ -71,10 +71,6 @@ export class HubFigures {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
 
-  appRemoved(app: string): void {
-    this.links.delete(app)
-  }
-
   /** Call this when the hub's status has changed or its list of apps was read. */
   changed(): void {
     const { online, id, firmware, scopes } = this.#hub.status

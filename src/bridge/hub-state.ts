@@ -294,7 +294,7 @@ export class HubState {
   #appRemoved(id: string): void {
     this.#options.updates.appRemoved(this.#name, id)
     this.settings.appRemoved(id)
-    this.figures.appRemoved(id)
+    this.figures.links.delete(id)
     this.#apps.get(id)?.clear()
     this.#apps.delete(id)
   }

@@ -91,8 +91,8 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Returns `undefined` if the memory limit is reached. */
-  newRecord(): Float32Array | undefined {
+  /** Adds the record of an app to `own`. Returns `undefined` if the memory limit is reached. */
+  newRecord(own: Map<string, Float32Array>, app: string): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
       const next = SIZES[SIZES.indexOf(this.size) + 1]
@@ -103,7 +103,9 @@ export class Samples {
       this.size = next
     }
     this.count += 1
-    return emptyRecord(this.size)
+    const record = emptyRecord(this.size)
+    own.set(app, record)
+    return record
   }
 
   *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
@@ -181,7 +183,7 @@ class HubSamples {
   }
 
   #add({ id, cpu_percent, memory_bytes }: App, now: number): void {
-    const record = this.records.get(id) ?? this.#newRecord(id)
+    const record = this.records.get(id) ?? this.#all.newRecord(this.records, id)
     if (record === undefined) return
     const { size } = this.#all
     const bucket = Math.floor(now / (size.minutes * MINUTE_MS))
@@ -201,12 +203,6 @@ class HubSamples {
     else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
     if (readings === 0 || Number.isNaN(peak) || memory > peak) record[at + 1] = memory
     record[READINGS] = readings + 1
-  }
-
-  #newRecord(id: string): Float32Array | undefined {
-    const record = this.#all.newRecord()
-    if (record !== undefined) this.records.set(id, record)
-    return record
   }
 }
 

@@ -174,16 +174,11 @@ export class LeasedFleet implements Fleet {
   #renewLater(ms: number): void {
     this.#cancelRenewal()
     this.#cancelRenewal = this.#options.clock.after(ms, () => {
-      void this.#renew().then((done) => {
+      void this.#row.write().then((done) => {
+        this.#turn()
         if (!this.#stopped && !this.#isAway) this.#renewLater(this.#options.leaseMs / (done ? RENEWALS : ATTEMPTS))
       })
     })
-  }
-
-  async #renew(): Promise<boolean> {
-    const done = await this.#row.write()
-    this.#turn()
-    return done
   }
 
   async #lose(): Promise<void> {
@@ -248,7 +243,8 @@ export class LeasedFleet implements Fleet {
     }
     const isUnfit = this.#isUnfit()
     if (!this.#lease.holds) {
-      await this.#writeOffDuplicate()
+      // Write off another process with this member's name, which may have been killed.
+      if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
       return
     }
     if (isUnfit) {
@@ -292,11 +288,6 @@ export class LeasedFleet implements Fleet {
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)
-  }
-
-  /** Writes off another process with this member's name, which may have been killed. */
-  async #writeOffDuplicate(): Promise<void> {
-    if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
   /** Stops serving the hubs that belong to other members in the current epoch, then confirms the epoch. */
