@@ -42,6 +42,7 @@ const UNFIT = 2
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
+  readonly member: string
   readonly #options: LeasedOptions
   readonly #lease: ReturnType<typeof newLease>
   /** These three objects belong to the current store, and are replaced together with it. */
@@ -72,6 +73,7 @@ export class LeasedFleet implements Fleet {
 
   constructor(options: LeasedOptions) {
     const { leaseMs, clock } = options
+    this.member = options.member
     this.#options = options
     this.#lease = newLease(clock, leaseMs)
     this.#rows = new Rows(options.store, options.clock)
@@ -94,10 +96,6 @@ export class LeasedFleet implements Fleet {
     const handlers = { onRenewed, onReplaced: () => this.#lose() }
     const row: ReturnType<typeof newOwnRow> = newOwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
     return row
-  }
-
-  get member(): string {
-    return this.#options.member
   }
 
   get view(): FleetView {
