@@ -81,6 +81,14 @@ export class Bridge {
     )
     this.#state = newBridgeState(options, table)
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
+    this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
+    this.#upkeep = new Upkeep({
+      ...common,
+      early: this.#early,
+      states: this.#states,
+      prefixes: this.#prefixes,
+      onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
+    })
     this.#dispatcher = new Dispatcher({
       ...common,
       states: this.#states,
@@ -91,14 +99,6 @@ export class Bridge {
       },
       control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
       audit: options.log.audit,
-    })
-    this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
-    this.#upkeep = new Upkeep({
-      ...common,
-      early: this.#early,
-      states: this.#states,
-      prefixes: this.#prefixes,
-      onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
     })
     this.#presence = new Presence({
       ...common,

@@ -33,8 +33,7 @@ const REPEAT_MS = 15 * MINUTE_MS
 /** A figure becomes unknown after this many consecutive failures, because a single failure may be temporary. */
 const MAX_FAILURES = 3
 
-interface FigureOptions
-  extends Pick<HubStateOptions, 'guardian' | 'upkeep' | 'evidence' | 'largeReads' | 'clock' | 'log'> {
+type FigureOptions = Pick<HubStateOptions, 'guardian' | 'upkeep' | 'evidence' | 'largeReads' | 'clock' | 'log'> & {
   readonly state: Pick<HubState, 'changed' | 'appChanged'>
 }
 
