@@ -5,7 +5,7 @@ import { CommandError, type ErrorCode } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
-import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
+import type { DispatcherOptions, Request } from './requests.ts'
 
 /** Maximum size of the correlation data in the answer `too_large`, in bytes. Longer data is omitted. */
 const MAX_SHORT_MARK = 256
@@ -35,8 +35,8 @@ export class Answers {
     this.#refused.clear()
   }
 
-  give(request: Request, outcome: Outcome, { onAnswer, onFailedWrite }: CommandHandlers): void {
-    const { clock, hubs, audit, log } = this.#options
+  give(request: Request, outcome: Outcome): void {
+    const { clock, states, handlers, audit, log } = this.#options
     const { message, requester, topic, command: row, endpoint, transaction, replayed, writeSent } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
@@ -45,7 +45,13 @@ export class Answers {
     const code: 'ok' | ErrorCode = outcome.ok ? 'ok' : outcome.error.code
     const summarized = outcome.ok ? NOTHING : outcome
     const summary = () => renderAnswer(head, summarized)
-    onAnswer?.({ command: row === undefined ? 'unknown' : commandKey(row), outcome: code, ms, result, summary })
+    handlers.onAnswer?.({
+      command: row === undefined ? 'unknown' : commandKey(row),
+      outcome: code,
+      ms,
+      result,
+      summary,
+    })
     if (requester === undefined) this.#send(request, outcome, head)
     else requester.reply({ outcome, payload: renderAnswer(head, outcome) })
     const line = {
@@ -59,7 +65,7 @@ export class Answers {
     else if (outcome.ok || writeSent || this.#mayLog(topic)) audit.info(line, 'command')
     else return
     if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
-    if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })
+    states.get(hub ?? '')?.onFailedWrite({ app, command, code: outcome.error.code, transaction })
   }
 
   #mayLog({ hub, app = null }: Request['topic']): boolean {

@@ -36,7 +36,8 @@ const TAKE_BACK_MS = 1_000
 
 export class Bridge {
   readonly #options: BridgeOptions
-  #handlers: BridgeHandlers = {}
+  /** Filled by `start`. */
+  readonly #handlers: BridgeHandlers = {}
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
@@ -80,11 +81,6 @@ export class Bridge {
     )
     this.#state = newBridgeState(options, table)
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
-    this.#dispatcher = new Dispatcher({
-      ...common,
-      control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
-      audit: options.log.audit,
-    })
     this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
     this.#upkeep = new Upkeep({
       ...common,
@@ -92,7 +88,17 @@ export class Bridge {
       states: this.#states,
       prefixes: this.#prefixes,
       onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
-      readEverything: () => this.#link.startOver(),
+    })
+    this.#dispatcher = new Dispatcher({
+      ...common,
+      states: this.#states,
+      handlers: this.#handlers,
+      repair: () => {
+        this.#upkeep.repair()
+        link.readTransient()
+      },
+      control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
+      audit: options.log.audit,
     })
     this.#presence = new Presence({
       ...common,
@@ -105,17 +111,7 @@ export class Bridge {
   }
 
   start(handlers: BridgeHandlers): void {
-    this.#handlers = handlers
-    this.#dispatcher.start({
-      onRun: (run) => this.#states.get(run.hub)?.onRun(run),
-      repair: () => {
-        this.#upkeep.repair()
-        this.#link.readTransient()
-      },
-      guard: (hub, app, control) => this.#states.get(hub)?.control(app, control),
-      onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
-      onAnswer: handlers.onAnswer,
-    })
+    Object.assign(this.#handlers, handlers)
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,
@@ -132,7 +128,8 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        this.#early.pause(this.#startingOver)
+        // Another bridge may have become active since a connection was lost.
+        if (this.#early.role === 'active' && !this.#startingOver) this.#early.role = 'undecided'
         this.evidence.readsBack()
       },
       onConnected: (status) => this.#onConnected(status),

@@ -22,7 +22,7 @@ import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
 import { usageHistory } from './hub-history.ts'
 import { Replay, replayKey } from './replay.ts'
-import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
+import type { CommandRun, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
 const MAX_WAIT_MS = 10_000
 /** Maximum number of waiting commands for each app, and for the hub itself. */
@@ -53,16 +53,11 @@ export class Dispatcher {
   readonly #ending = new AbortController()
   readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
-  #handlers: CommandHandlers = {}
 
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
     this.#answers = new Answers(options)
-  }
-
-  start(handlers: CommandHandlers): void {
-    this.#handlers = handlers
   }
 
   get isBusy(): boolean {
@@ -129,7 +124,7 @@ export class Dispatcher {
       outcome = this.#failed(error, false)
       request.transaction ??= peekTransaction(request.message.payload)
     }
-    this.#answers.give(request, outcome, this.#handlers)
+    this.#answers.give(request, outcome)
     this.#underWay -= 1
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
@@ -218,7 +213,7 @@ export class Dispatcher {
     const lane = request.topic.app ?? request.endpoint?.app ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
-      // Reads change nothing, so the handlers need no notification.
+      // Reads change nothing, so the hub's state needs no notification.
       return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
     })
   }
@@ -269,22 +264,25 @@ export class Dispatcher {
     // The command `enabled` has the operation `enableApp`, but its input `false` disables the app.
     const starts = operation === 'restartApp' || (operation === 'enableApp' && input !== false)
     const about = app ?? command.about?.(input) ?? null
-    const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
-    const run = { ...head, by: request.requester?.by ?? null, command, setting, starts }
-    this.#handlers.onRun?.({ ...run, phase: 'begun', ok: false })
+    const by = request.requester?.by ?? null
+    const run = { app: command.reaches === undefined ? app : about, about, by, command, setting, starts }
+    // The hub may be removed while the command runs.
+    const notify = (phase: CommandRun['phase'], ok: boolean) =>
+      this.#options.states.get(hub ?? '')?.onRun({ ...run, phase, ok })
+    notify('begun', false)
     let ok = false
     try {
       const data = await this.#run(order, isLate)
       ok = true
       return data
     } finally {
-      this.#handlers.onRun?.({ ...run, phase: 'ended', ok })
+      notify('ended', ok)
     }
   }
 
   #run(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, bridged, command, input, argument } = order
-    const { clock, evidence, largeReads } = this.#options
+    const { clock, states, evidence, largeReads, repair } = this.#options
     const { hub } = bridged
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
@@ -315,8 +313,8 @@ export class Dispatcher {
         const own = evidence.history(name, app, hours)
         return usageHistory({ hub, app, hours, own, largeReads, clock, deadline: request.deadline })
       },
-      guard: (control) => this.#handlers.guard?.(name, app, control),
-      repair: () => this.#handlers.repair?.(),
+      guard: (control) => states.get(name)?.control(app, control),
+      repair,
       clock,
       signal,
     }

@@ -30,23 +30,31 @@ export interface Guardian {
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
-  hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
   /** Called if the broker's data belongs to a different hub that had this name before. */
   hubReplaced(name: string): void
-  /** @param at the hub's start time, in epoch milliseconds */
-  booted(name: string, at: number): void
-  /** @param links `null` if the numbers are no longer available */
-  linked(name: string, app: string, links: Links | null): void
-  /**
-   * @param read whether the whole list has just been read
-   * @param silent whether the apps have only just become known, or only the configuration or the hub has changed. Apps
-   * that disappear silently are forgotten.
-   */
-  appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
-  ran(run: CommandRun): void
-  control(hub: string, app: string, control: GuardControl): void
+  take(hub: string, input: GuardInput): void
 }
+
+/** What the bridge reports about a hub, by kind. */
+export interface GuardInputs {
+  readonly online: { readonly online: boolean }
+  /** `at` is the hub's start time, in epoch milliseconds. */
+  readonly booted: { readonly at: number }
+  /** The devices of apps; `null` for an app whose numbers are no longer available. */
+  readonly links: { readonly links: ReadonlyMap<string, Links | null> }
+  /**
+   * `read`: whether the whole list has just been read. `silent`: whether the apps have only just become known, or only
+   * the configuration or the hub has changed. Apps that disappear silently are forgotten.
+   */
+  readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
+  readonly command: { readonly run: GuardRun }
+  readonly control: { readonly app: string; readonly control: GuardControl }
+}
+export type GuardRun = Omit<CommandRun, 'app'>
+
+export type GuardInput = InputOf<GuardInputs>
+export type InputOf<T, K extends keyof T = keyof T> = { readonly [P in K]: { readonly kind: P } & T[P] }[K]
 
 /** `isCurrent` is called before the command runs, and returns whether the command is still necessary. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
@@ -86,7 +94,7 @@ export function guardedHub(
     /** Returns the HTTP status, `null` if the app does not respond, or `undefined` after any other failure. */
     async requestApp(app: string, path: string): Promise<number | null | undefined> {
       try {
-        return await hub.requestApp(app, path)
+        return await hub.client.requestApp(app, path)
       } catch (error) {
         // If the hub does not answer in time, the app has not responded. Other errors do not concern the app.
         return asHubError(error).code === 'no_answer' ? null : undefined

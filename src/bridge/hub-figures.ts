@@ -7,7 +7,7 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubStatus } from '../hub/status.ts'
 import { type Boot, bootOf, type Figures, hasMoved, healthOf } from './hub-health.ts'
-import type { HubStateOptions } from './hub-state.ts'
+import type { HubState, HubStateOptions } from './hub-state.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -33,25 +33,14 @@ const REPEAT_MS = 15 * MINUTE_MS
 /** A figure becomes unknown after this many consecutive failures, because a single failure may be temporary. */
 const MAX_FAILURES = 3
 
-interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
-  readonly onHealth: () => void
-  /**
-   * @param read apps whose devices were read or whose links have changed
-   * @param changed apps whose links have changed
-   */
-  readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
-  /**
-   * @param at the hub's start time, in epoch milliseconds
-   * @param again whether the hub has restarted
-   */
-  readonly onBoot: (at: number, again: boolean) => void
-  /** Called when enough figures have been read to recognise obsolete retained messages. */
-  readonly onSettled: () => void
+type FigureOptions = Pick<HubStateOptions, 'guardian' | 'upkeep' | 'evidence' | 'largeReads' | 'clock' | 'log'> & {
+  readonly state: Pick<HubState, 'changed' | 'appChanged'>
 }
 
 export class HubFigures {
+  readonly #name: string
   readonly #hub: Hub
-  readonly #options: FigureHandlers
+  readonly #options: FigureOptions
   #figures: Figures = {}
   /** When to read each figure next, in `clock.elapsed()` milliseconds; without an entry, the figure is due now. */
   readonly #dueAt = new Map<Name, number>()
@@ -70,7 +59,8 @@ export class HubFigures {
   #cancel: (() => void) | undefined
   #stopped = false
 
-  constructor(hub: Hub, options: FigureHandlers) {
+  constructor(name: string, hub: Hub, options: FigureOptions) {
+    this.#name = name
     this.#hub = hub
     this.#options = options
   }
@@ -78,10 +68,6 @@ export class HubFigures {
   /** Returns whether a row's payload is still unknown, so that the broker must keep its message. */
   isPending(row: PublicationName): boolean {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
-  }
-
-  appRemoved(app: string): void {
-    this.links.delete(app)
   }
 
   /** Call this when the hub's status has changed or its list of apps was read. */
@@ -160,7 +146,7 @@ export class HubFigures {
 
   async #read(name: Name): Promise<void> {
     const { generation } = this.#hub.apps
-    const read = () => this.#hub.read(name, {})
+    const read = () => this.#hub.client.call(name, {})
     try {
       const found = await (Object.hasOwn(LINKS_EVERY, name) ? this.#options.largeReads.run({}, read) : read())
       if (generation !== this.#hub.apps.generation) return
@@ -172,9 +158,15 @@ export class HubFigures {
     }
     const uptimeSeconds = name === 'getInfo' ? this.#figures.getInfo?.uptimeSeconds : undefined
     if (typeof uptimeSeconds !== 'number') return
+    const { guardian, evidence, clock, log } = this.#options
     const before = this.boot
-    this.boot = bootOf(before, uptimeSeconds, this.#options.clock)
-    if (this.boot.at !== before?.at) this.#options.onBoot(this.boot.at, before !== undefined)
+    this.boot = bootOf(before, uptimeSeconds, clock)
+    const { at } = this.boot
+    if (at === before?.at) return
+    guardian.take(this.#name, { kind: 'booted', at })
+    if (before === undefined) return
+    evidence.of(this.#name).restarted()
+    log.info({ hub: this.#name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
   }
 
   #failed(name: Name, code: string): void {
@@ -195,8 +187,9 @@ export class HubFigures {
     const health = this.#permits('getInfo') ? this.#newHealth(before) : null
     if (health === undefined || health === before) return
     this.health = health
-    this.#options.onHealth()
-    if (before === undefined) this.#options.onSettled()
+    this.#options.state.changed()
+    // Obsolete messages can be recognised from now on.
+    if (before === undefined) this.#options.upkeep.request()
   }
 
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
@@ -225,8 +218,12 @@ export class HubFigures {
       this.links.set(app, links)
       changed.add(app)
     }
-    this.#options.onLinks(areDevicesNew ? apps : [...changed], changed)
-    if (isFirst) this.#options.onSettled()
+    const { guardian, state, upkeep } = this.#options
+    const read = areDevicesNew ? apps : [...changed]
+    const links = new Map(read.map((app) => [app, this.links.get(app) ?? null]))
+    guardian.take(this.#name, { kind: 'links', links })
+    for (const app of changed) state.appChanged(app)
+    if (isFirst) upkeep.request()
   }
 }
 

@@ -18,7 +18,7 @@ type Kind = typeof CPU
 type Points = UsageHistory['cpu_percent']
 
 interface Query {
-  readonly hub: Pick<Hub, 'permits' | 'read'>
+  readonly hub: Pick<Hub, 'permits'> & { readonly client: Pick<Hub['client'], 'call'> }
   readonly app: string
   readonly hours: number
   readonly own: UsageHistory
@@ -41,11 +41,11 @@ export async function usageHistory(query: Query): Promise<UsageHistory> {
 
 async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query): Promise<UsageHistory | undefined> {
   const owner = `homey:app:${app}`
-  const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
+  const logs = await largeReads.run({ deadline }, () => hub.client.call('getLogs', {}))
   const [cpu, memory] = [CPU, MEMORY].map((kind) => logs.find((log) => isOf(log, owner, kind)))
   if (cpu === undefined || memory === undefined) return undefined
   const resolution = hours === 1 ? 'lastHour' : hours <= 24 ? 'last24Hours' : 'last7Days'
-  const entriesOf = ({ id }: InsightLog) => hub.read('getLogEntries', { owner, log: id, resolution })
+  const entriesOf = ({ id }: InsightLog) => hub.client.call('getLogEntries', { owner, log: id, resolution })
   const [cpuEntries, memoryEntries] = await Promise.all([entriesOf(cpu), entriesOf(memory)])
   const now = clock.now()
   const points = (entries: readonly InsightEntry[], kind: Kind) =>

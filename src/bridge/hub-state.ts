@@ -29,7 +29,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guardian: Omit<Guardian, 'learn' | 'activate' | 'standBy' | 'reconfigured' | 'hubAdded' | 'hubRemoved'>
+  readonly guardian: Pick<Guardian, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'hubReplaced' | 'take'>
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
@@ -66,21 +66,7 @@ export class HubState {
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
     this.settings = new PublishedSettings(name, hub, options)
-    this.figures = new HubFigures(hub, {
-      ...options,
-      onHealth: () => this.changed(),
-      onLinks: (read, changed) => {
-        for (const app of read) options.guardian.linked(name, app, this.figures.links.get(app) ?? null)
-        for (const app of changed) this.appChanged(app)
-      },
-      onBoot: (at, again) => {
-        options.guardian.booted(name, at)
-        if (!again) return
-        this.#evidence.restarted()
-        options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
-      },
-      onSettled: () => options.upkeep.request(),
-    })
+    this.figures = new HubFigures(name, hub, { ...options, state: this })
     this.#evidence = options.evidence.of(name)
     // Subscribe the samples first, because the guardian expects the samples to include the latest list.
     options.evidence.samples.follow(name, hub)
@@ -133,10 +119,11 @@ export class HubState {
     this.changed()
   }
 
+  /** Call this when a write or generic call begins or ends. */
   onRun(run: CommandRun): void {
     const { app: id, command, phase, ok } = run
     this.#evidence.commanded(run)
-    this.#options.guardian.ran(run)
+    this.#options.guardian.take(this.#name, { kind: 'command', run })
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
       const { updates } = this.#options
@@ -152,10 +139,11 @@ export class HubState {
 
   control(app: string, control: GuardControl): void {
     if (control.forget) this.#evidence.forget(app)
-    this.#options.guardian.control(this.#name, app, control)
+    this.#options.guardian.take(this.#name, { kind: 'control', app, control })
     this.appChanged(app)
   }
 
+  /** Call this for a limited number of refused writes per minute. */
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
     const at = new Date(this.#options.clock.now()).toISOString()
     const isShown = app !== null && this.#hub.apps.all.has(app)
@@ -209,7 +197,7 @@ export class HubState {
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
     // Notify the guardian after sending the events, so that the guardian's events follow these events.
-    guardian.appsChanged(this.#name, changes, read, silent)
+    guardian.take(this.#name, { kind: 'apps', changes, read, silent })
     if (read) {
       // Read settings and figures too, because the list of apps does not contain them.
       this.settings.refresh()
@@ -274,7 +262,7 @@ export class HubState {
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
     // Skip `connecting`, because the state is still unknown, and `rate_limited`, because the hub is in fact online.
     const { online, reason } = this.#hub.status
-    if (reason !== 'connecting' && reason !== 'rate_limited') guardian.hubChanged(this.#name, online)
+    if (reason !== 'connecting' && reason !== 'rate_limited') guardian.take(this.#name, { kind: 'online', online })
     this.figures.changed()
   }
 
@@ -306,7 +294,7 @@ export class HubState {
   #appRemoved(id: string): void {
     this.#options.updates.appRemoved(this.#name, id)
     this.settings.appRemoved(id)
-    this.figures.appRemoved(id)
+    this.figures.links.delete(id)
     this.#apps.get(id)?.clear()
     this.#apps.delete(id)
   }

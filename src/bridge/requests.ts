@@ -1,10 +1,9 @@
 import type { Logger } from 'pino'
 import type { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
+import type { BridgeControl, Command, HubCommand, Target } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { CommandFailedPayload } from '../contract/events.ts'
-import type { GuardControl } from '../contract/guard.ts'
 import type { CommandTopic } from '../contract/topics.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -12,6 +11,7 @@ import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeOptions, FleetSide } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
+import type { HubState } from './hub-state.ts'
 
 export interface Requester {
   /** The name of the requester in the log. */
@@ -53,7 +53,6 @@ export interface Request {
 }
 
 export interface CommandRun {
-  readonly hub: string
   /** `null` for a command to the whole hub. */
   readonly app: string | null
   /** The app that the command concerns, even if the command is addressed to the hub. */
@@ -80,7 +79,7 @@ export interface CommandEnd {
   readonly summary: () => string
 }
 
-export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'> & { readonly hub: string }
+export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'>
 
 export interface DispatchHub {
   readonly hub: Hub
@@ -89,6 +88,10 @@ export interface DispatchHub {
 
 export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'clock'> {
   readonly hubs: ReadonlyMap<string, DispatchHub>
+  /** The states of the hubs, which receive the progress and the failures of commands. */
+  readonly states: ReadonlyMap<string, Pick<HubState, 'onRun' | 'onFailedWrite' | 'control'>>
+  readonly handlers: { readonly onAnswer?: (end: CommandEnd) => void }
+  readonly repair: Target['repair']
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
   readonly fleet?: Pick<FleetSide, 'isLeader' | 'whyNotServed'> | undefined
@@ -97,14 +100,4 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly log: Logger
   /** Logs regardless of the log level. */
   readonly audit: Logger
-}
-
-export interface CommandHandlers {
-  /** Called when a write or generic call begins or ends. */
-  readonly onRun?: (run: CommandRun) => void
-  readonly guard?: (hub: string, app: string, control: GuardControl) => void
-  readonly repair?: () => void
-  /** Called for a limited number of refused writes per minute. */
-  readonly onFailedWrite?: (failed: FailedWrite) => void
-  readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }

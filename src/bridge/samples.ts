@@ -78,7 +78,12 @@ export class Samples {
 
   /** Returns the start and the highest memory usage of each short bucket since a `clock.elapsed` time. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
-    return this.#hubs.get(hub)?.memory(app, since) ?? []
+    const offset = this.offset()
+    // The bucket that begins at `since` counts.
+    const { samples } = this.read(hub, app, this.clock.elapsed() - since + 1)
+    return samples.flatMap(([at, , bytes]): [number, number][] =>
+      bytes === null || at - offset < since ? [] : [[at - offset, bytes]],
+    )
   }
 
   forget(hub: string): void {
@@ -86,8 +91,8 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Returns `undefined` if the memory limit is reached. */
-  newRecord(): Float32Array | undefined {
+  /** Adds the record of an app to `own`. Returns `undefined` if the memory limit is reached. */
+  newRecord(own: Map<string, Float32Array>, app: string): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
       const next = SIZES[SIZES.indexOf(this.size) + 1]
@@ -98,7 +103,9 @@ export class Samples {
       this.size = next
     }
     this.count += 1
-    return emptyRecord(this.size)
+    const record = emptyRecord(this.size)
+    own.set(app, record)
+    return record
   }
 
   *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
@@ -175,23 +182,8 @@ class HubSamples {
     return { seconds: step / 1000, samples }
   }
 
-  memory(id: string, since: number): [at: number, bytes: number][] {
-    const { clock, size } = this.#all
-    const record = this.records.get(id)
-    if (record === undefined) return []
-    const width = size.minutes * MINUTE_MS
-    const last = Math.floor(clock.elapsed() / width)
-    advance(record, size, last)
-    const found: [at: number, bytes: number][] = []
-    for (let bucket = Math.max(0, last - size.short + 1, Math.ceil(since / width)); bucket <= last; bucket += 1) {
-      const bytes = record[placeOf(size, 'short', bucket) + 1] ?? Number.NaN
-      if (!Number.isNaN(bytes)) found.push([bucket * width, bytes])
-    }
-    return found
-  }
-
   #add({ id, cpu_percent, memory_bytes }: App, now: number): void {
-    const record = this.records.get(id) ?? this.#newRecord(id)
+    const record = this.records.get(id) ?? this.#all.newRecord(this.records, id)
     if (record === undefined) return
     const { size } = this.#all
     const bucket = Math.floor(now / (size.minutes * MINUTE_MS))
@@ -211,12 +203,6 @@ class HubSamples {
     else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
     if (readings === 0 || Number.isNaN(peak) || memory > peak) record[at + 1] = memory
     record[READINGS] = readings + 1
-  }
-
-  #newRecord(id: string): Float32Array | undefined {
-    const record = this.#all.newRecord()
-    if (record !== undefined) this.records.set(id, record)
-    return record
   }
 }
 

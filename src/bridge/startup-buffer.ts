@@ -18,14 +18,6 @@ export class StartupBuffer {
     this.#clock = clock
   }
 
-  /**
-   * Call this for a new connection. Tasks wait until the role is decided again.
-   * @param isSure whether no other bridge can have become active, because this bridge reconnects on purpose
-   */
-  pause(isSure: boolean): void {
-    if (this.role === 'active' && !isSure) this.role = 'undecided'
-  }
-
   /** Runs a task when this bridge is active; drops the task if another bridge is active. */
   run(task: () => void): void {
     if (this.isClosed || this.role === 'standby') return

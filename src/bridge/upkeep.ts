@@ -14,7 +14,7 @@ import type { StartupBuffer } from './startup-buffer.ts'
 interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendingReads' | 'fresh'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
-  readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
+  readonly link: Pick<MqttLink, 'sweep' | 'refresh' | 'startOver'>
   readonly fleet?: Pick<FleetSide, 'member' | 'inherits'> | undefined
   /** Messages are cleared only while this bridge is active. */
   readonly early: Pick<StartupBuffer, 'role'>
@@ -22,8 +22,6 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
-  /** Called if more topics were changed than the bridge can keep track of. */
-  readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
 }
@@ -129,12 +127,13 @@ export class Upkeep {
   }
 
   repair(): void {
-    const { link, readEverything, clock } = this.#options
+    const { link, clock } = this.#options
     const touched = this.#touched
     this.forget()
     if (touched.size === 0) return
     this.#repairedAt = clock.elapsed()
-    if (touched.size > MAX_TOPICS) readEverything()
+    // There are more topics than were recorded, so read all topics again.
+    if (touched.size > MAX_TOPICS) link.startOver()
     else {
       link.refresh(touched)
       this.sweep()

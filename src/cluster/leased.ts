@@ -42,6 +42,7 @@ const UNFIT = 2
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
+  readonly member: string
   readonly #options: LeasedOptions
   readonly #lease: ReturnType<typeof newLease>
   /** These three objects belong to the current store, and are replaced together with it. */
@@ -72,6 +73,7 @@ export class LeasedFleet implements Fleet {
 
   constructor(options: LeasedOptions) {
     const { leaseMs, clock } = options
+    this.member = options.member
     this.#options = options
     this.#lease = newLease(clock, leaseMs)
     this.#rows = new Rows(options.store, options.clock)
@@ -94,10 +96,6 @@ export class LeasedFleet implements Fleet {
     const handlers = { onRenewed, onReplaced: () => this.#lose() }
     const row: ReturnType<typeof newOwnRow> = newOwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
     return row
-  }
-
-  get member(): string {
-    return this.#options.member
   }
 
   get view(): FleetView {
@@ -174,16 +172,11 @@ export class LeasedFleet implements Fleet {
   #renewLater(ms: number): void {
     this.#cancelRenewal()
     this.#cancelRenewal = this.#options.clock.after(ms, () => {
-      void this.#renew().then((done) => {
+      void this.#row.write().then((done) => {
+        this.#turn()
         if (!this.#stopped && !this.#isAway) this.#renewLater(this.#options.leaseMs / (done ? RENEWALS : ATTEMPTS))
       })
     })
-  }
-
-  async #renew(): Promise<boolean> {
-    const done = await this.#row.write()
-    this.#turn()
-    return done
   }
 
   async #lose(): Promise<void> {
@@ -248,7 +241,8 @@ export class LeasedFleet implements Fleet {
     }
     const isUnfit = this.#isUnfit()
     if (!this.#lease.holds) {
-      await this.#writeOffDuplicate()
+      // Write off another process with this member's name, which may have been killed.
+      if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
       return
     }
     if (isUnfit) {
@@ -292,11 +286,6 @@ export class LeasedFleet implements Fleet {
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)
-  }
-
-  /** Writes off another process with this member's name, which may have been killed. */
-  async #writeOffDuplicate(): Promise<void> {
-    if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
   /** Stops serving the hubs that belong to other members in the current epoch, then confirms the epoch. */

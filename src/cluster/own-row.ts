@@ -55,22 +55,16 @@ interface Handlers {
 export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
   const { member, store, log, mark = randomUUID } = options
   const key = memberKey(member)
-  let nonce = mark()
   /** The revision of the last write; `undefined` if no row is known. */
   let revision: number | undefined
-  let firstRevision: number | undefined
   let writing: Promise<unknown> = ready
   let ended = false
 
   const row = {
     adopted: 0,
-    get nonce(): string {
-      return nonce
-    },
+    nonce: mark(),
     /** The first revision with the nonce; 0 if unknown. */
-    get firstRevision(): number {
-      return firstRevision ?? 0
-    },
+    firstRevision: 0,
     /** Whether the row belongs to another process with this member's name, even if that process was killed. */
     get isForeign(): boolean {
       return revision === undefined && free() === undefined
@@ -88,7 +82,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     async leave(): Promise<boolean> {
       await writing
       if (revision === undefined) return false
-      revision = await store.update(key, JSON.stringify({ gone: nonce }), revision)
+      revision = await store.update(key, JSON.stringify({ gone: row.nonce }), revision)
       return true
     },
   }
@@ -101,8 +95,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     const before = revision ?? free(found)
     if (before === undefined) return false
     try {
-      revision = await rows.write(key, JSON.stringify({ nonce, adopted: row.adopted }), before)
-      firstRevision ??= revision
+      revision = await rows.write(key, JSON.stringify({ nonce: row.nonce, adopted: row.adopted }), before)
+      row.firstRevision ||= revision
       handlers.onRenewed(from)
       return true
     } catch (error) {
@@ -133,16 +127,16 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     // because the write could reach a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
-    if (readMember(found.value)?.nonce === nonce) {
+    if (readMember(found.value)?.nonce === row.nonce) {
       revision = found.revision
-      firstRevision ??= found.revision
+      row.firstRevision ||= found.revision
       return found
     }
     if (revision === undefined) return found
     log.warn({ member }, 'another process took the lease of this member, which serves no hubs until it has a new lease')
-    nonce = mark()
+    row.nonce = mark()
     revision = undefined
-    firstRevision = undefined
+    row.firstRevision = 0
     row.adopted = 0
     // Wait until everything has stopped. Until then, a new lease would be mistaken for the former lease.
     await handlers.onReplaced()

@@ -37,12 +37,10 @@ const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => 
   configured,
   online: setOnline,
   booted,
-  links: (turn, { watched, links }) => inputs.linked(turn, watched, links),
+  links: (turn, { links }) => inputs.linked(turn, links),
   crashed: (turn, { app }) => countCrash(turn, app),
-  command(turn, { watched, run }) {
-    if (turn.isActing) inputs.commanded(turn, watched, run)
-  },
-  control: (turn, { watched, control }) => inputs.control(turn, watched, control),
+  command: (turn, { run }) => inputs.commanded(turn, run),
+  control: (turn, { app, control }) => inputs.control(turn, app, control),
   schedule,
   wake() {},
   read: (turn, { watched, isRead }) => wasRead(turn, watched, isRead),

@@ -2,18 +2,18 @@
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'
-import type { GuardedHub, Guardian, Links } from '../bridge/guarding.ts'
+import type { GuardedHub, GuardInput, Guardian } from '../bridge/guarding.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
-import type { GoneApp, GuardControl } from '../contract/guard.ts'
+import type { GoneApp } from '../contract/guard.ts'
 import { appFilter, isGuarded } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
-import type { App, Change } from '../hub/app.ts'
+import type { App } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
-import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
+import { BY, type Context, type Effect, type Input, WatchedHub } from './turn.ts'
 import { isOpen } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
@@ -98,10 +98,6 @@ export class Guard implements Guardian {
     this.#hubs.set(name, new WatchedHub(name, port))
   }
 
-  hubChanged(name: string, online: boolean): void {
-    this.#decide(this.#hubs.get(name), { kind: 'online', online })
-  }
-
   hubRemoved(name: string): void {
     this.#hubs.get(name)?.alarm?.cancel()
     this.#hubs.delete(name)
@@ -113,17 +109,17 @@ export class Guard implements Guardian {
     const apps = [...(hub?.port.apps() ?? [])]
     const gone = apps.map((before) => ({ id: before.id, before, after: undefined }))
     const come = apps.map((after) => ({ id: after.id, before: undefined, after }))
-    this.appsChanged(name, gone, false, true)
-    this.appsChanged(name, come, hub?.isRead === true, true)
+    this.take(name, { kind: 'apps', changes: gone, read: false, silent: true })
+    this.take(name, { kind: 'apps', changes: come, read: hub?.isRead === true, silent: true })
   }
 
-  appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
+  take(name: string, input: GuardInput): void {
     const hub = this.#hubs.get(name)
-    if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
-    else if (hub !== undefined) hub.isRead ||= read
-    if (this.#on || !this.#active || silent) return
+    if (this.#wasOn || input.kind === 'online' || input.kind === 'booted') this.#decide(hub, input)
+    else if (input.kind === 'apps' && hub !== undefined) hub.isRead ||= input.read
+    if (input.kind !== 'apps' || this.#on || !this.#active || input.silent) return
     // Count crashes even while the guardian is off, to report storms. Skip changes that show no sign of a crash.
-    for (const { before, after } of changes) {
+    for (const { before, after } of input.changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
       if (!isSame || after.crashed || after.state === 'crashed') this.#countCrash(hub, before, after)
@@ -137,30 +133,6 @@ export class Guard implements Guardian {
     const storm = afterCrash(hub.storm, after.id, clock.elapsed(), live.value, decisions)
     if (storm.isOn) this.#decide(hub, { kind: 'crashed', app: after.id })
     else hub.storm = storm
-  }
-
-  booted(name: string, at: number): void {
-    this.#decide(this.#hubs.get(name), { kind: 'booted', at })
-  }
-
-  linked(name: string, app: string, links: Links | null): void {
-    const hub = this.#hubs.get(name)
-    const watched = hub?.apps.get(app)
-    // Each read reports the devices of all apps, but most apps need no decision.
-    const isRuled = watched?.away !== undefined || this.#patterns.unavailable(app) !== undefined
-    if (watched !== undefined && isRuled) this.#decide(hub, { kind: 'links', watched, links })
-  }
-
-  ran(run: GuardRun): void {
-    const hub = this.#hubs.get(run.hub)
-    const watched = run.about === null ? undefined : hub?.apps.get(run.about)
-    if (watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
-  }
-
-  control(name: string, app: string, control: GuardControl): void {
-    const hub = this.#hubs.get(name)
-    const watched = hub?.apps.get(app)
-    if (watched !== undefined) this.#decide(hub, { kind: 'control', watched, control })
   }
 
   #context(): Context {

@@ -1,6 +1,6 @@
 /** The guardian's reactions to events of one app. */
 
-import type { Links } from '../bridge/guarding.ts'
+import type { GuardRun, Links } from '../bridge/guarding.ts'
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
@@ -9,7 +9,7 @@ import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { countCrash, countsForStorm } from './storm.ts'
 import { levelsAt, type MemorySample, noMemory, shownTrend, trendOf } from './trend.ts'
-import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } from './turn.ts'
+import { BY, type Context, emit, mayAct, type Turn, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
@@ -205,14 +205,18 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** Call this after a read of how many devices the app has, and how many of them are unavailable. */
-export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
-  const rule = turn.patterns.unavailable(watched.id)
-  const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
-  if (!isAway && watched.away === undefined) return
-  const since = watched.away?.since ?? turn.now
-  watched.away = isAway ? { since, ms: turn.now - since } : undefined
-  if (turn.isActing) checkProbes(turn, watched, undefined)
+/** Call this after a read of how many devices the apps have, and how many of them are unavailable. */
+export function linked(turn: Turn, links: ReadonlyMap<string, Links | null>): void {
+  const { hub, now, patterns, decisions } = turn
+  for (const [app, found] of links) {
+    const watched = hub.apps.get(app)
+    if (watched === undefined) continue
+    const isAway = watched.app.state === 'running' && decisions.isUnavailable(patterns.unavailable(app)?.devices, found)
+    if (!isAway && watched.away === undefined) continue
+    const since = watched.away?.since ?? now
+    watched.away = isAway ? { since, ms: now - since } : undefined
+    if (turn.isActing) checkProbes(turn, watched, undefined)
+  }
 }
 
 /** Records, for the next read, whether the app's web API responded as expected; `undefined` if inconclusive. */
@@ -237,7 +241,9 @@ function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySa
 
 const mebibytes = (bytes: number) => (bytes / 1_048_576).toFixed(1)
 
-export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forget }: GuardControl): void {
+export function control(turn: Turn, app: string, { enabled, snooze, forget }: GuardControl): void {
+  const watched = turn.hub.apps.get(app)
+  if (watched === undefined) return
   if (forget) {
     watched.history = []
     watched.bad = null
@@ -261,7 +267,9 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 }
 
 /** Postpones actions on an app after an install or a client's write, except a command to the guardian. */
-export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by, starts }: GuardRun): void {
+export function commanded(turn: Turn, { about, command, phase, ok, by, starts }: GuardRun): void {
+  const watched = turn.hub.apps.get(about ?? '')
+  if (watched === undefined || !turn.isActing) return
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
     // For an app that the install adds, only the end of the install arrives here. The count must not fall below 0.

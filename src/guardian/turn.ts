@@ -1,10 +1,8 @@
 /** One decision about a hub, with its context, its input and its results. */
-import type { GuardedHub, Links } from '../bridge/guarding.ts'
-import type { CommandRun } from '../bridge/requests.ts'
+import type { GuardedHub, GuardInputs, InputOf as InputIn } from '../bridge/guarding.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, GuardEventType, HubEventPayload } from '../contract/events.ts'
-import type { GoneApp, GuardControl, HistoryEntry, Reason } from '../contract/guard.ts'
-import type { Change } from '../hub/app.ts'
+import type { GoneApp, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { Decisions } from './decisions.ts'
 import { newGoneApps } from './gone.ts'
 import type { SavedStates } from './saved-states.ts'
@@ -120,21 +118,12 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
   | { readonly command: 'update' }
 )
 
-export type GuardRun = Omit<CommandRun, 'app'>
-
-/** The inputs by kind. `Guardian` documents the inputs that have no comment here. */
-interface Inputs {
-  readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
+interface Inputs extends GuardInputs {
   readonly activate: { readonly restore: boolean }
   /** `wasOn` and `isOn` show whether the guardian was on before the configuration changed, and is on now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
-  readonly online: { readonly online: boolean }
-  readonly booted: { readonly at: number }
-  readonly links: { readonly watched: WatchedApp; readonly links: Links | null }
   /** An app has crashed while the guardian is off. */
   readonly crashed: { readonly app: string }
-  readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
-  readonly control: { readonly watched: WatchedApp; readonly control: GuardControl }
   readonly schedule: { readonly fits: (app: string) => boolean }
   readonly wake: object
   /** The results of effects. */
@@ -143,7 +132,7 @@ interface Inputs {
   readonly backup: { readonly update: Update; readonly failure: string | undefined }
   readonly outcome: { readonly order: Order; readonly outcome: Outcome }
 }
-export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly kind: P } & Inputs[P] }[K]
+export type InputOf<K extends keyof Inputs> = InputIn<Inputs, K>
 export type Input = InputOf<keyof Inputs>
 
 export type Effect =

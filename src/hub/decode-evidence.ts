@@ -1,6 +1,6 @@
 /** Decodes a hub's reports about itself, its devices, flows and logs. Missing or invalid values become `null`. */
 import { setImmediate as turn } from 'node:timers/promises'
-import { endOfString, isRecord } from '../base/json.ts'
+import { endOfString, isRecord, parseJson } from '../base/json.ts'
 import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 
@@ -179,7 +179,8 @@ async function eachRecord(text: string, take: (record: Record<string, unknown>) 
     if (start !== undefined) {
       records += 1
       if (records > MAX_RECORDS || end - start > MAX_RECORD_LENGTH) throw nonsense(TOO_MUCH)
-      const record = parsed(text.slice(start, end))
+      const record = parseJson(text.slice(start, end))
+      if (record === undefined) throw nonsense('something that is not JSON.')
       if (isRecord(record)) take(record)
     }
     if (end - turnedAt < AT_ONCE) continue
@@ -223,13 +224,5 @@ function* recordsIn(text: string): Generator<{ readonly start?: number; readonly
 const CURLY = 0x20
 const isOpening = (char: number) => (char & ~CURLY) === 0x5b
 const isClosing = (char: number) => (char & ~CURLY) === 0x5d
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw nonsense('something that is not JSON.')
-  }
-}
 
 const nonsense = (what: string) => new HubError('nonsense', `The hub answered with ${what}`)

@@ -6,14 +6,18 @@ import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
-/** @param previous the last result; on the same hub and firmware, its missing operations are kept. @throws HubError */
-export async function greet(client: HubClient, previous: Greeting | undefined): Promise<Greeting> {
+/**
+ * @param previous returns the last result; on the same hub and firmware, its missing operations are kept
+ * @throws HubError
+ */
+export async function greet(client: HubClient, previous: () => Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
   // A hub that does not report its firmware may have been updated, so check its operations again.
-  const isSame = firmware !== null && firmware === previous?.firmware && id === previous.id
-  const missing = new Set(isSame ? previous.missing : [])
+  const before = previous()
+  const isSame = firmware !== null && firmware === before?.firmware && id === before.id
+  const missing = new Set(isSame ? before.missing : [])
   if (isNewer(identity)) {
     // Newer hubs have no garbage collection. Reading the voices shows, without a side effect, whether a hub can speak.
     missing.add('garbageCollectApp')

@@ -31,7 +31,8 @@ function isEvidence(name: OperationName, { code, status, foreign }: HubError): b
 
 export class Hub {
   readonly apps: AppManager
-  readonly #client: HubClient
+  /** Sends requests whose failures do not affect the hub's status. */
+  readonly client: HubClient
   readonly #session: Session
   readonly #status: StatusTracker
   /** Operations whose latest response was a 404 for an app that exists. */
@@ -44,13 +45,13 @@ export class Hub {
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = (isLost: boolean) => {
       // While the realtime channel is open, the end of idle connections casts no doubt on the hub's identity.
-      if (isLost || this.status.realtime !== 'connected') this.#client.hub.doubt()
+      if (isLost || this.status.realtime !== 'connected') this.client.hub.doubt()
     }
     const hasApp = (id: string) => this.apps.all.has(id)
-    this.#client = new HubClient({ ...options, hasApp, onDisconnected }, clock)
+    this.client = new HubClient({ ...options, hasApp, onDisconnected }, clock)
     const onUnknownApp = () => this.#session.onUnknownApp()
-    this.apps = new AppManager(this.#client, clock, options.shows, onUnknownApp)
-    this.#session = new Session(options, dependencies, this.#client, this.apps, this.#status)
+    this.apps = new AppManager(this.client, clock, options.shows, onUnknownApp)
+    this.#session = new Session(options, dependencies, this.client, this.apps, this.#status)
   }
 
   get status(): HubStatus {
@@ -74,7 +75,7 @@ export class Hub {
   async endCalls(): Promise<void> {
     this.#session.stop()
     this.#status.end()
-    await this.#client.close()
+    await this.client.close()
   }
 
   /**
@@ -82,7 +83,7 @@ export class Hub {
    * @param writesMs how long to wait for the responses to writes that were sent; nothing new is written
    */
   async destroy(writesMs = 0): Promise<void> {
-    const written = this.#client.hub.endWrites()
+    const written = this.client.hub.endWrites()
     this.#session.stop()
     this.#status.end()
     this.apps.destroy()
@@ -106,7 +107,7 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     try {
-      const result = await this.#client.call(name, parameters, mayLeave)
+      const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Read the list, because without realtime, no event reports what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
@@ -119,19 +120,9 @@ export class Hub {
     }
   }
 
-  /** Reads optional data; a failure does not affect the hub's status. @throws HubError */
-  read<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
-    return this.#client.call(name, parameters)
-  }
-
   /** Whether the hub is online, does not limit requests, and no request is waiting or running. */
   get isIdle(): boolean {
-    return this.status.online && !this.isStarting && this.#client.hub.isIdle
-  }
-
-  /** Reads data to verify a result; accepts only the hub's own response. @throws HubError */
-  readVerified<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
-    return this.#client.readVerified(name, parameters)
+    return this.status.online && !this.isStarting && this.client.hub.isIdle
   }
 
   /** Calls an endpoint, and updates the status from the outcome, like `call`. @throws HubError */
@@ -139,7 +130,7 @@ export class Hub {
     const { operation, app } = endpoint
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
     try {
-      const answer = await this.#client.callEndpoint(endpoint, mayLeave)
+      const answer = await this.client.callEndpoint(endpoint, mayLeave)
       if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return answer
     } catch (error) {
@@ -148,14 +139,6 @@ export class Hub {
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
-  }
-
-  file(path: string, maxBytes: number): Promise<Buffer | undefined> {
-    return this.#client.file(path, maxBytes)
-  }
-
-  requestApp(id: string, path: string): Promise<number> {
-    return this.#client.requestApp(id, path)
   }
 
   /** Changes the filter, and reads the list immediately to get newly shown apps. */
@@ -184,7 +167,7 @@ export class Hub {
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')
-    const check = typeof id === 'string' ? this.#client.call('getApp', { id }) : this.#client.hub.confirm()
+    const check = typeof id === 'string' ? this.client.call('getApp', { id }) : this.client.hub.confirm()
     if ((await check.then(() => undefined, asHubError)) !== undefined) return
     const again = this.#doubted.has(name)
     this.#doubted.add(name)

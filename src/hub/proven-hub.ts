@@ -109,8 +109,11 @@ export class ProvenHub {
     this.doubt()
   }
 
-  /** Checks the identity until it is certain. Returns the number of checks, including the given number. */
-  async #ensure(checks = 0): Promise<number> {
+  /**
+   * Checks the identity until it is certain. Required before sending the API key without `request`. Returns the number
+   * of checks, including the given number. @throws HubError
+   */
+  async ensure(checks = 0): Promise<number> {
     let all = checks
     for (; this.#isUncertain(all); all += 1) await this.#prove()
     return all
@@ -123,11 +126,6 @@ export class ProvenHub {
   async endWrites(): Promise<void> {
     this.#refusesWrites = true
     await Promise.allSettled(this.#writes)
-  }
-
-  /** Checks the identity if it is in doubt. Required before sending the API key without `request`. @throws HubError */
-  async assure(): Promise<void> {
-    await this.#ensure()
   }
 
   /** Reads the identity of the hub for which all later calls are intended. @throws HubError */
@@ -177,7 +175,7 @@ export class ProvenHub {
     }
     for (let tries = 1; ; ) {
       try {
-        if (this.#isUncertain(checks)) checks = await this.#ensure(checks)
+        if (this.#isUncertain(checks)) checks = await this.ensure(checks)
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {

@@ -27,7 +27,7 @@ interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   /** How long a session must last before it is considered up. A hub may accept a session and drop it immediately. */
   readonly settleMs: number
   /** Called when the channel is connected, before the API key is sent. A HubError ends the session. */
-  readonly prove: () => Promise<void>
+  readonly prove: () => Promise<unknown>
   /** Called just before each message; if it throws, the session ends. */
   readonly beforeRequest?: (() => void) | undefined
   /** Called when the channel is subscribed to events, so that only the settling time remains. */

@@ -12,7 +12,7 @@ import { type Greeting, greet } from './greeting.ts'
 import type { HubOptions } from './hub.ts'
 import type { OperationName } from './operations.ts'
 import { keepRealtime, openRealtime } from './realtime.ts'
-import type { HubStatus, StatusTracker } from './status.ts'
+import type { StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
@@ -51,7 +51,6 @@ export class Session {
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, which changes the interval until the next read. */
   #turning = new AbortController()
@@ -108,8 +107,10 @@ export class Session {
   }
 
   lacks(name: OperationName): void {
-    this.#lacking = new Set([...this.#lacking, name])
-    this.#status.update({ missing: new Set([...this.#status.current.missing, name]) })
+    if (this.#greeted === undefined) return
+    const missing = new Set([...this.#greeted.missing, name])
+    this.#greeted = { ...this.#greeted, missing }
+    this.#status.update({ missing })
   }
 
   async #run(): Promise<void> {
@@ -124,7 +125,7 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // A hub that limits requests is not offline (see `#readWhenPermitted`).
+        // A hub that limits requests is not offline (see `#poll`).
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
@@ -153,7 +154,7 @@ export class Session {
       reason = 'forbidden'
       this.#apps.replaceNow()
     }
-    this.#status.update({ ...this.#greetedStatus(), online: true, reason })
+    this.#status.update({ ...this.#greeted, online: true, reason })
   }
 
   async #makeSure(): Promise<void> {
@@ -173,26 +174,19 @@ export class Session {
 
   async #greet(): Promise<void> {
     this.#stale = false
-    const before = this.#greeted
     try {
-      this.#greeted = await greet(this.#client, before)
+      this.#greeted = await greet(this.#client, () => this.#greeted)
     } catch (error) {
       this.#stale = true
       throw error
     }
-    const { id, firmware } = this.#greeted
-    if (firmware === null || firmware !== before?.firmware || id !== before.id) this.#lacking = new Set()
+    const { id } = this.#greeted
     const { id: was } = this.#status.current
     if (was === null || was === id) return this.#apps.expectSame()
     this.#dependencies.log.warn({ was, is: id }, 'another hub answers at this address')
-    this.#apps.expectOther(() => this.#status.update(this.#greetedStatus()))
+    this.#apps.expectOther(() => this.#status.update({ ...this.#greeted }))
     this.#sessions.abort()
     this.#sessions = new AbortController()
-  }
-
-  #greetedStatus(): Partial<HubStatus> {
-    if (this.#greeted === undefined) return {}
-    return { ...this.#greeted, missing: new Set([...this.#greeted.missing, ...this.#lacking]) }
   }
 
   /** Polls until two consecutive reads fail, and keeps the realtime channel up in the meantime. */
@@ -218,28 +212,27 @@ export class Session {
     }
   }
 
-  /** Reads the hub. If that fails, reads it again after a second, because a busy hub may fail one read. */
+  /**
+   * Reads the hub. A hub that limits requests is not offline, so it is read again when it permits that. After any other
+   * failure, the hub is read once more after a second, because a busy hub may fail one read.
+   */
   async #poll(): Promise<void> {
-    try {
-      await this.#readWhenPermitted()
-    } catch (error) {
-      const { code, message } = asHubError(error)
-      if (code === 'unauthorized') throw error
-      this.#dependencies.log.debug({ reason: code }, `reading the hub failed, trying once more: ${message}`)
-      await this.#pause(SECOND_TRY_MS)
-      await this.#readWhenPermitted()
-    }
-  }
-
-  /** Reads the list. A hub that limits requests is not offline, so the list is read again when the hub permits it. */
-  async #readWhenPermitted(): Promise<void> {
-    for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
+    let wait = LIMITED_MS.min
+    let hasFailed = false
+    while (!this.#stop.signal.aborted) {
       try {
         return await this.#read()
       } catch (error) {
-        const { code, retryAfterMs } = asHubError(error)
-        if (code !== 'rate_limited') throw error
-        await this.#pause(retryAfterMs ?? wait, code)
+        const { code, message, retryAfterMs } = asHubError(error)
+        if (code === 'rate_limited') {
+          await this.#pause(retryAfterMs ?? wait, code)
+          wait = Math.min(2 * wait, LIMITED_MS.max)
+          continue
+        }
+        if (code === 'unauthorized' || hasFailed) throw error
+        hasFailed = true
+        this.#dependencies.log.debug({ reason: code }, `reading the hub failed, trying once more: ${message}`)
+        await this.#pause(SECOND_TRY_MS)
       }
     }
   }
@@ -256,7 +249,7 @@ export class Session {
             apiKey: this.#options.apiKey(),
             hubId: this.#greeted?.id ?? null,
             settleMs: REALTIME_SETTLE_MS,
-            prove: () => this.#client.hub.assure(),
+            prove: () => this.#client.hub.ensure(),
             onSubscribed: () => {
               this.isStarting = false
               slot.leave()

@@ -134,13 +134,13 @@ export function writeCheck(hub: Hub, { operation, id, name, shows = {}, value }:
 
 /** Returns whether an app has the wanted values on the hub, not in memory. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
-  const found = new Map<string, unknown>(Object.entries(await hub.readVerified('getApp', { id })))
+  const found = new Map<string, unknown>(Object.entries(await hub.client.readVerified('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
 /** Reads an app from a new list; `null` if it is known to be uninstalled, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
-  const list = await hub.readVerified('getApps', {})
+  const list = await hub.client.readVerified('getApps', {})
   if (list.has(id)) return list.get(id)
   const others = [...hub.apps.all.keys()].filter((other) => other !== id)
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
@@ -149,18 +149,18 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
 /** Returns whether the list contains all other apps but not this app, and reading the app fails too. */
 async function appIsRemoved(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
-  return (await unless(['unknown_app'], hub.readVerified('getApp', { id }))) === undefined
+  return (await unless(['unknown_app'], hub.client.readVerified('getApp', { id }))) === undefined
 }
 
 /** Reads all settings, because an empty response for a single setting would be read as `null`. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
-  const found = new Map(Object.entries(await hub.readVerified('getAppSettings', { id }))).get(name)
+  const found = new Map(Object.entries(await hub.client.readVerified('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)
 }
 
 /** Returns whether the list of settings does not contain this setting, and reading the setting by name fails too. */
 async function settingIsRemoved(hub: Hub, id: string, name: string): Promise<boolean> {
-  const all = await hub.readVerified('getAppSettings', { id })
+  const all = await hub.client.readVerified('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false
-  return ((await unless(['unknown_setting'], hub.readVerified('getAppSetting', { id, name }))) ?? null) === null
+  return ((await unless(['unknown_setting'], hub.client.readVerified('getAppSetting', { id, name }))) ?? null) === null
 }

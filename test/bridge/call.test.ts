@@ -116,7 +116,7 @@ describe.concurrent('a call that changes something', () => {
       { command: 'call', outcome: 'unsupported', endpoint: 'POST manager/flow/x' },
     ])
     expect(JSON.stringify(desk.audit)).not.toContain('secret')
-    expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
+    expect(desk.failed).toMatchObject([{ app: null, command: 'call', code: 'unsupported' }])
   })
 
   test('is reported each time that it was sent to the hub, however many calls fail', async ({ desk }) => {

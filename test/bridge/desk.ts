@@ -34,6 +34,8 @@ export interface Desk {
   readonly ends: CommandEnd[]
   readonly failed: FailedWrite[]
   readonly runs: CommandRun[]
+  /** The commands for the guardian, and the requests to restore everything on the broker. */
+  readonly calls: unknown[]
   readonly log: Record<string, unknown>[]
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
@@ -111,10 +113,19 @@ export async function openDesk(
     ends: [] as CommandEnd[],
     failed: [] as FailedWrite[],
     runs: [] as CommandRun[],
+    calls: [] as unknown[],
     levels: [] as LogLevel[],
   }
   const [log, audit] = [recordingLog(), recordingLog()]
+  const state = {
+    onRun: (run: CommandRun) => void records.runs.push(run),
+    onFailedWrite: (failed: FailedWrite) => void records.failed.push(failed),
+    control: (...given: unknown[]) => void records.calls.push(given),
+  }
   const dispatcher = new Dispatcher({
+    states: new Map([['home', state]]),
+    handlers: { onAnswer: (end) => records.ends.push(end) },
+    repair: () => void records.calls.push('repair'),
     hubs: new Map([['home', { hub: held.hub, concurrency }]]),
     topics: createTopics('b'),
     link: {
@@ -154,11 +165,6 @@ export async function openDesk(
     clock,
     log: log.log,
     audit: audit.log,
-  })
-  dispatcher.start({
-    onRun: (run) => records.runs.push(run),
-    onFailedWrite: (one) => records.failed.push(one),
-    onAnswer: (end) => records.ends.push(end),
   })
   const hand: Desk['hand'] = (topic, payload = '', more = {}) =>
     dispatcher.receive({

@@ -276,8 +276,8 @@ describe('a command is reported', () => {
     ] as const)
       await desk.ask(topic, payload)
     expect(desk.failed).toEqual([
-      { hub: 'home', app: APP, command: 'restart', code: 'hub_failed', transaction: 't' },
-      { hub: 'home', app: null, command: 'install', code: 'invalid_payload', transaction: null },
+      { app: APP, command: 'restart', code: 'hub_failed', transaction: 't' },
+      { app: null, command: 'install', code: 'invalid_payload', transaction: null },
     ])
   })
 

@@ -339,7 +339,7 @@ describe("the hub's logs", () => {
       const from = clock.now() / 1000 - 2 * 3600 + less * 60
       const points = [[from, 1]] as const
       const own = { resolution_seconds: 60, cpu_percent: points, memory_bytes: points, source: 'bridge' } as const
-      const hub = { permits: () => 'yes' as const, read }
+      const hub = { permits: () => 'yes' as const, client: { call: read } }
       const largeReads = limitLargeReads(clock)
       expect(await usageHistory({ hub, app: 'a', hours: 2, own, largeReads, clock, deadline: 9 })).toBe(own)
       expect(requests).toBe(times)

@@ -8,16 +8,11 @@ import { APP, app, type Desk, openDesk, test } from './desk.ts'
 const codes = ({ sent }: Desk) => sent.map(({ answer }) => answer['error']).map((error) => Object(error).code)
 
 describe('a command', () => {
-  test('is reported with its hub and its app when it begins and when it ends', async ({ desk }) => {
+  test('is reported with its app when it begins and when it ends', async ({ desk }) => {
     await desk.ask(app('restart'))
     await desk.ask('home/cmd/speak', 'Hello')
-    const runs = desk.runs.map(({ hub, app: id, command, phase }) => `${phase} ${hub} ${id} ${command.name}`)
-    expect(runs).toEqual([
-      `begun home ${APP} restart`,
-      `ended home ${APP} restart`,
-      'begun home null speak',
-      'ended home null speak',
-    ])
+    const runs = desk.runs.map(({ app: id, command, phase }) => `${phase} ${id} ${command.name}`)
+    expect(runs).toEqual([`begun ${APP} restart`, `ended ${APP} restart`, 'begun null speak', 'ended null speak'])
     desk.emulated.behave('answer-status', { operation: 'restartApp', status: 503 })
     await desk.ask(app('restart'))
     expect(desk.runs.map(({ phase }) => phase).slice(-2)).toEqual(['begun', 'ended'])

@@ -87,10 +87,13 @@ function keeping() {
     rollouts: { held: new Set() },
     prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
     homeAssistant: { has: () => true, touched: (topic) => done.push(`put back ${topic}`) },
-    link: { refresh: (topics) => done.push([...topics].join()), sweep: () => 0 },
+    link: {
+      refresh: (topics) => done.push([...topics].join()),
+      sweep: () => 0,
+      startOver: () => done.push('everything'),
+    },
     early: { role: 'active' },
     onSettled: () => {},
-    readEverything: () => done.push('everything'),
     clock,
     log: silentLog,
   })

@@ -175,11 +175,9 @@ describe('other parts are notified of', () => {
   })
 
   test('commands for the guardian, and a request to restore everything on the broker', async ({ desk }) => {
-    const calls: unknown[] = []
-    desk.dispatcher.start({ guard: (...given) => calls.push(given), repair: () => calls.push('repair') })
     await desk.ask(app('guard'), '{"snooze":"1h"}')
     await desk.ask('home/cmd/refresh')
-    expect(calls).toEqual([['home', APP, { snooze: 3_600_000 }], 'repair'])
+    expect(desk.calls).toEqual([[APP, { snooze: 3_600_000 }], 'repair'])
   })
 
   test('a command that they can answer from their data about an app', async ({ desk }) => {

@@ -58,7 +58,7 @@ class House {
 
   async start(): Promise<void> {
     this.guard.activate(true)
-    this.guard.hubChanged('home', true)
+    this.guard.take('home', { kind: 'online', online: true })
     await this.read()
     // Read a second list, because the broker's data about an app is obsolete only if two lists lack the app.
     if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
@@ -123,7 +123,7 @@ class House {
   }
 
   #wish(id: string, enabled: boolean | undefined, snooze: number | undefined): void {
-    this.guard.control('home', id, { enabled, snooze })
+    this.guard.take('home', { kind: 'control', app: id, control: { enabled, snooze } })
     if (enabled !== undefined) this.switched.set(id, enabled)
     this.snoozed.set(id, snooze === undefined ? 0 : this.clock.now() + snooze)
   }
@@ -188,7 +188,7 @@ class House {
       expect([id, twice || this.#deleted.has(id)]).toEqual([id, true])
       this.#clear(id)
     }
-    this.guard.appsChanged('home', changes, read, silent)
+    this.guard.take('home', { kind: 'apps', changes, read, silent })
   }
 
   #hold(guard: Guard, id: string): void {
@@ -235,7 +235,7 @@ test('switches, snoozes, counts and the limit of restarts survive lists that lac
 test('data on an app is dropped when it has been missing for a day, however often the bridge was restarted', async () => {
   const house = new House()
   await house.start()
-  house.guard.control('home', 'a', { enabled: false })
+  house.guard.take('home', { kind: 'control', app: 'a', control: { enabled: false } })
   const record = house.records.get('a') ?? WELL
   for (const [missingHours, state] of [
     [23, 'off'],
@@ -269,7 +269,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
   expect(JSON.stringify(long).length).toBeLessThanOrEqual(65_536)
   for (const id of ids) {
     stand.say(id, {})
-    stand.guard.control('home', id, { forget: true, enabled: false })
+    stand.guard.take('home', { kind: 'control', app: id, control: { forget: true, enabled: false } })
     stand.remove(id)
   }
   const short = stand.guard.goneAppsOf('home') ?? []
@@ -278,7 +278,8 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
 
 test('data on apps that configuration hides, or that another hub has, is dropped', () => {
   const stand = new Stand().start('a', 'b', 'c', 'd').read()
-  for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })
+  for (const id of stand.apps.keys())
+    stand.guard.take('home', { kind: 'control', app: id, control: { enabled: false } })
   const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
   stand.remove('a')
   stand.remove('b')

@@ -53,7 +53,7 @@ class House {
   #begin(): void {
     this.stand.guard.activate(true)
     this.stand.say('a', this.#said)
-    this.stand.guard.hubChanged('home', this.#online)
+    this.stand.guard.take('home', { kind: 'online', online: this.#online })
     this.stand.read()
   }
 
@@ -75,7 +75,7 @@ class House {
     this.#online = online
     if (online) this.stand.say('a', this.#said)
     if (online) this.stand.read()
-    this.stand.guard.hubChanged('home', online)
+    this.stand.guard.take('home', { kind: 'online', online: online })
   }
 
   step(ms: number): void {

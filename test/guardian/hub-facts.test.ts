@@ -1,11 +1,12 @@
 /** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
 import { describe, expect, test } from 'vitest'
+import type { Links } from '../../src/bridge/guarding.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
-  const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
+  const up = (stand: Stand, ms: number) => stand.guard.take('home', { kind: 'booted', at: stand.clock.now() - ms })
   const reboot = async (stand: Stand) => {
     stand.setOnline(false)
     await stand.clock.advance(MINUTE)
@@ -93,7 +94,7 @@ describe('a restart after a start of the hub', () => {
       (stand) => {
         const said = stand.clock.now() - 24 * HOUR
         stand.clock.step(-HOUR)
-        stand.guard.booted('home', said)
+        stand.guard.take('home', { kind: 'booted', at: said })
       },
     ],
     ['figures that differ by seconds', (stand) => up(stand, 24 * HOUR - 15 * SECOND)],
@@ -163,11 +164,13 @@ describe('an app whose devices are unavailable', () => {
   const OPTIONS = 'guard: { watch: ["*"], unavailable: { a: { devices: all, for: 10m }, b: { devices: 2, for: 1m } } }'
 
   const ALL_AWAY = { devices: 3, devices_unavailable: 3 }
+  const link = (stand: Stand, apps: readonly string[], links: Links | null) =>
+    stand.guard.take('home', { kind: 'links', links: new Map(apps.map((app) => [app, links])) })
 
   test('is restarted at the first read after the configured time that shows the same, and needs attention', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     const read = () => {
-      for (const id of ['a', 'b', 'c']) stand.guard.linked('home', id, ALL_AWAY)
+      link(stand, ['a', 'b', 'c'], ALL_AWAY)
     }
     read()
     await stand.clock.advance(4 * MINUTE)
@@ -195,9 +198,9 @@ describe('an app whose devices are unavailable', () => {
     ['nothing is known', null],
   ])('is not restarted if %s, even if all were before', async (_, links) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', ALL_AWAY)
+    link(stand, ['a'], ALL_AWAY)
     await stand.clock.advance(5 * MINUTE)
-    stand.guard.linked('home', 'a', links)
+    link(stand, ['a'], links)
     await stand.clock.advance(6 * MINUTE)
     stand.read(5)
     await stand.expectAfter(HOUR, [])
@@ -209,9 +212,9 @@ describe('an app whose devices are unavailable', () => {
     ['is disabled', { enabled: false, state: 'stopped' }],
   ])('is not restarted if it %s', async (_, patch) => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', ALL_AWAY)
+    link(stand, ['a'], ALL_AWAY)
     stand.say('a', patch)
-    stand.guard.linked('home', 'a', ALL_AWAY)
+    link(stand, ['a'], ALL_AWAY)
     await stand.clock.advance(HOUR)
     stand.read(5)
     expect(stand.restarted).toEqual([])
@@ -219,12 +222,12 @@ describe('an app whose devices are unavailable', () => {
 
   test('is not restarted if they are available before its restart', async () => {
     const stand = new Stand(OPTIONS).start('a')
-    stand.guard.linked('home', 'a', ALL_AWAY)
+    link(stand, ['a'], ALL_AWAY)
     await stand.clock.advance(10 * MINUTE)
-    stand.guard.linked('home', 'a', ALL_AWAY)
+    link(stand, ['a'], ALL_AWAY)
     await stand.clock.advance(5 * SECOND)
     expect(stand.state('a').state).toBe('waiting')
-    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 0 })
+    link(stand, ['a'], { devices: 3, devices_unavailable: 0 })
     await stand.expectAfter(HOUR, [])
     expect(stand.state('a')).toMatchObject({ state: 'watching', attention: [] })
   })

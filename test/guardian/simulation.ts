@@ -13,7 +13,7 @@ import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { commandOf, configOf, HOUR, MINUTE, OK, refusal, SECOND } from './stand.ts'
+import { changed, commandOf, configOf, HOUR, MINUTE, OK, refusal, SECOND } from './stand.ts'
 
 const DAY = 24 * HOUR
 const MIB = 1_048_576
@@ -367,7 +367,7 @@ class Simulation {
       if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
       home.missing.add(truth.id)
       home.told.delete(truth.id)
-      this.#guard.appsChanged(home.name, [{ id: truth.id, before, after: undefined }], true)
+      this.#guard.take(home.name, changed([{ id: truth.id, before, after: undefined }], true))
       this.clock.after(READ_MS, () => {
         home.missing.delete(truth.id)
         this.#read(home)
@@ -377,12 +377,12 @@ class Simulation {
 
   #loseHub(home: Home): void {
     home.online = false
-    this.#guard.hubChanged(home.name, false)
+    this.#guard.take(home.name, { kind: 'online', online: false })
     this.clock.after(3 * MINUTE, () => {
       home.online = true
       home.backAt = this.#elapsed()
       this.#read(home)
-      this.#guard.hubChanged(home.name, true)
+      this.#guard.take(home.name, { kind: 'online', online: true })
     })
   }
 
@@ -464,7 +464,7 @@ class Simulation {
   #restartHub(home: Home): void {
     this.figures.hubRestarts += 1
     home.online = false
-    this.#guard.hubChanged(home.name, false)
+    this.#guard.take(home.name, { kind: 'online', online: false })
     for (const truth of home.apps.values()) {
       truth.cancel()
       truth.starting = false
@@ -485,7 +485,7 @@ class Simulation {
         if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
       }
       this.#read(home)
-      this.#guard.hubChanged(home.name, true)
+      this.#guard.take(home.name, { kind: 'online', online: true })
     })
   }
 
@@ -516,7 +516,7 @@ class Simulation {
       home.told.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
     })
-    this.#guard.appsChanged(home.name, changes, read)
+    this.#guard.take(home.name, changed(changes, read))
   }
 
   #read(home: Home): void {
@@ -528,7 +528,7 @@ class Simulation {
       home.readings.set(id, [...before.slice(-KEPT_READINGS), [this.#elapsed(), app.memory_bytes]])
     }
     this.#report(home, [...home.apps.values()], true)
-    this.#guard.booted(home.name, this.clock.now() - (this.#elapsed() - home.bootAt))
+    this.#guard.take(home.name, { kind: 'booted', at: this.clock.now() - (this.#elapsed() - home.bootAt) })
     this.#endStorm(home)
     const recent = home.restarts.filter((at) => at > this.#elapsed() - 30 * MINUTE)
     if (home.stormOn || recent.length >= HUB_RESTARTS) home.heldAt = this.#elapsed()
@@ -619,8 +619,8 @@ class Simulation {
     guard.activate(true)
     for (const home of this.#homes) {
       const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
-      guard.appsChanged(home.name, changes, true)
-      guard.hubChanged(home.name, home.online)
+      guard.take(home.name, changed(changes, true))
+      guard.take(home.name, { kind: 'online', online: home.online })
     }
     return guard
   }
@@ -722,7 +722,8 @@ class Simulation {
   ): void {
     const command = commandOf(name)
     const ok = phase === 'ended'
-    this.#guard.ran({ hub: home.name, about, command, setting: null, starts: name === 'enable', phase, ok, by })
+    const run = { about, command, setting: null, starts: name === 'enable', phase, ok, by }
+    this.#guard.take(home.name, { kind: 'command', run })
   }
 
   // --- the promises ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
 import { deepEqual } from 'node:assert/strict'
 import type { Clock } from '../../src/base/clock.ts'
-import type { GuardOrder } from '../../src/bridge/guarding.ts'
+import type { GuardOrder, GuardRun } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -12,8 +12,7 @@ import type { GuardControl } from '../../src/contract/guard.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { GuardConfig } from '../../src/guardian/settings.ts'
-import type { GuardRun } from '../../src/guardian/turn.ts'
-import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
+import { type App, type AppPatch, type Change, patchApp } from '../../src/hub/app.ts'
 import { createLog } from '../../src/observability/log.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -27,6 +26,9 @@ export const UPDATES =
 
 export const OK: Outcome = { ok: true, json: 'null' }
 export const refusal = (code: ErrorCode): Outcome => ({ ok: false, error: new CommandError(code) })
+
+export const changed = (changes: readonly Change[], read = false, silent = false) =>
+  ({ kind: 'apps', changes, read, silent }) as const
 
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
@@ -121,7 +123,7 @@ export class Stand {
   start(...ids: readonly string[]): this {
     this.guard.activate(true)
     for (const id of ids) this.say(id, {})
-    this.guard.hubChanged('home', true)
+    this.guard.take('home', { kind: 'online', online: true })
     return this
   }
 
@@ -141,12 +143,12 @@ export class Stand {
 
   /** Reports to the guardian whether the hub is online. */
   setOnline(online: boolean): this {
-    this.guard.hubChanged('home', online)
+    this.guard.take('home', { kind: 'online', online: online })
     return this
   }
 
   control(id: string, control: GuardControl): this {
-    this.guard.control('home', id, control)
+    this.guard.take('home', { kind: 'control', app: id, control })
     return this
   }
 
@@ -154,7 +156,7 @@ export class Stand {
     const before = this.apps.get(id)
     const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
     this.apps.set(id, after)
-    if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+    if (after !== before) this.guard.take('home', changed([{ id, before, after }]))
     return this
   }
 
@@ -162,7 +164,7 @@ export class Stand {
   remove(id: string, silent = false): this {
     const before = this.apps.get(id)
     this.apps.delete(id)
-    this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
+    this.guard.take('home', changed([{ id, before, after: undefined }], false, silent))
     return this
   }
 
@@ -196,7 +198,7 @@ export class Stand {
 
   /** Reports reads of an unchanged list. */
   read(times = 1): this {
-    for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+    for (let i = 0; i < times; i += 1) this.guard.take('home', changed([], true))
     return this
   }
 
@@ -229,8 +231,11 @@ export class Stand {
   ): this {
     const row = typeof command === 'string' ? commandOf(command) : command
     const starts = row.operation === 'restartApp' || row.operation === 'enableApp'
-    const run = { hub: 'home', about: id, command: row, setting: null, starts, by }
-    for (const phase of phases) this.guard.ran({ ...run, phase, ok: succeeds && phase === 'ended' })
+    const run = { about: id, command: row, setting: null, starts, by }
+    for (const phase of phases) {
+      const ok = succeeds && phase === 'ended'
+      this.guard.take('home', { kind: 'command', run: { ...run, phase, ok } })
+    }
     return this
   }
 

@@ -233,6 +233,8 @@ test('if restart is denied, the switch of the guardian works but nothing is rest
   const gaveUp = () => world.events(APP).filter((event) => event['event_type'] === 'gave_up')
   await until('the same end', () => gaveUp().length === 2)
   expect(gaveUp()).toMatchObject([{ message: 'not_allowed' }, { message: 'not_allowed' }])
+  // The state follows the event.
+  await untilGuard(world, 'given_up')
   expect(guardOf(world)).toMatchObject({ restarts: 0 })
   expect(restarts(world)).toBe(0)
   await using other = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'guard' } })

@@ -218,7 +218,7 @@ test.concurrent.for(Object.entries(DOUBTS))(
     const first = restart().catch(() => undefined)
     const response = await until('the earlier request', () => earlier)
     known.hub.doubt()
-    const waiting = [restart(), known.hub.assure()]
+    const waiting = [restart(), known.hub.ensure()]
     await until('a check', () => pings === 2)
     doubt(response, known.hub)
     await first
@@ -291,7 +291,7 @@ test.concurrent('calls between which connections are lost share one more identit
   await hub.identify()
   const checks = Array.from({ length: 8 }, () => {
     hub.doubt()
-    return hub.assure()
+    return hub.ensure()
   })
   delayed.resolve()
   await Promise.all(checks)

@@ -5,7 +5,7 @@ import type { Hub } from '../../../hub/hub.ts'
 
 type Icon = { readonly type: string; readonly body: Buffer }
 
-export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
+export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'client'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
 const MAX_BYTES = 8 * 1024 * 1024
@@ -55,11 +55,11 @@ export class Icons {
 
 const sizeOf = (icon: Icon | undefined) => ENTRY_BYTES + (icon?.body.length ?? 0)
 
-async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<Icon | undefined> {
+async function fetchIcon(hub: Pick<Hub, 'call' | 'client'>, id: string): Promise<Icon | undefined> {
   const { iconObj, icon } = await hub.call('getAppRecord', { id })
   const paths = [isRecord(iconObj) ? iconObj['url'] : undefined, icon]
   for (const path of paths) {
-    const body = typeof path === 'string' ? await hub.file(path, MAX_ICON_BYTES) : undefined
+    const body = typeof path === 'string' ? await hub.client.file(path, MAX_ICON_BYTES) : undefined
     const type = body && typeOf(body)
     if (body !== undefined && type !== undefined) return { type, body }
   }
