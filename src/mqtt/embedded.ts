@@ -139,16 +139,22 @@ function limitWaiting(aedes: Aedes, log: Logger): void {
   if (!isStore(store)) throw new TypeError('The store of aedes has changed.')
   const connected = new Set<string>()
   const waiting = new Map<string, number>()
-  aedes.on('client', ({ id }) => connected.add(id))
+  const logged = new Set<string>()
+  aedes.on('client', ({ id }) => {
+    connected.add(id)
+    logged.delete(id)
+  })
   aedes.on('clientDisconnect', ({ id }) => connected.delete(id))
   const add = (id: string) => {
     const count = waiting.get(id) ?? 0
     // A message of a connected client must be stored, because the client would be disconnected otherwise.
-    if (count >= MAX_WAITING && !connected.has(id)) return false
-    waiting.set(id, count + 1)
-    if (count + 1 === MAX_WAITING && !connected.has(id))
+    const isKept = count < MAX_WAITING || connected.has(id)
+    if (isKept) waiting.set(id, count + 1)
+    else if (!logged.has(id)) {
+      logged.add(id)
       log.warn({ client: id }, `an MQTT client is away: only ${MAX_WAITING} messages wait for it, others are dropped`)
-    return true
+    }
+    return isKept
   }
   const enqueue = store.outgoingEnqueueCombi.bind(store)
   const clear = store.outgoingClearMessageId.bind(store)
