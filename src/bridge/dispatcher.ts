@@ -122,7 +122,8 @@ export class Dispatcher {
       outcome = await this.#deduplicate(request, command, () => this.#execute(request, command, reading))
     } catch (error) {
       outcome = this.#failed(error, false)
-      request.transaction ??= peekTransaction(request.message.payload)
+      // A raw value has no envelope: its key `transaction` is data, which must not be published or logged.
+      if (!request.command?.payload.emptyIsValue) request.transaction ??= peekTransaction(request.message.payload)
     }
     this.#answers.give(request, outcome)
     this.#underWay -= 1

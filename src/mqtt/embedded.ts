@@ -71,6 +71,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   }
   const aedes = await Aedes.createBroker(brokerOptions(options))
   logProblems(aedes, options.birthTopic, log)
+  limitWaiting(aedes, log)
   const streams = new Set<Duplex>()
   const onBacklog = (bytes: number) =>
     log.warn({ waiting_bytes: bytes }, 'dropping an MQTT client: it does not read the messages of its subscriptions')
@@ -117,6 +118,56 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
   aedes.on('publish', ({ topic }, client) => {
     if (client !== null && topic === birthTopic) warnOnce(HOME_ASSISTANT_HERE)
   })
+}
+
+/** Maximum number of messages that wait for a client, as in Mosquitto. Later messages are dropped while it is away. */
+const MAX_WAITING = 1_000
+
+/** The methods of aedes's store that keep messages for the sessions of clients. */
+interface Store {
+  outgoingEnqueueCombi(subscriptions: readonly { readonly clientId: string }[], packet: unknown): Promise<void>
+  /** Resolves to the removed message, if any. */
+  outgoingClearMessageId(client: { readonly id: string }, packet: unknown): Promise<unknown>
+}
+
+const isStore = (value: unknown): value is Store =>
+  typeof value === 'object' && value !== null && 'outgoingEnqueueCombi' in value && 'outgoingClearMessageId' in value
+
+/** Limits the messages for clients that do not come back, because aedes never ends their sessions. */
+function limitWaiting(aedes: Aedes, log: Logger): void {
+  const store: unknown = Reflect.get(aedes, 'persistence')
+  if (!isStore(store)) throw new TypeError('The store of aedes has changed.')
+  const connected = new Set<string>()
+  const waiting = new Map<string, number>()
+  const logged = new Set<string>()
+  aedes.on('client', ({ id }) => {
+    connected.add(id)
+    logged.delete(id)
+  })
+  aedes.on('clientDisconnect', ({ id }) => connected.delete(id))
+  const add = (id: string) => {
+    const count = waiting.get(id) ?? 0
+    // A message of a connected client must be stored, because the client would be disconnected otherwise.
+    const isKept = count < MAX_WAITING || connected.has(id)
+    if (isKept) waiting.set(id, count + 1)
+    else if (!logged.has(id)) {
+      logged.add(id)
+      log.warn({ client: id }, `an MQTT client is away: only ${MAX_WAITING} messages wait for it, others are dropped`)
+    }
+    return isKept
+  }
+  const enqueue = store.outgoingEnqueueCombi.bind(store)
+  const clear = store.outgoingClearMessageId.bind(store)
+  store.outgoingEnqueueCombi = (subscriptions, packet) =>
+    enqueue(
+      subscriptions.filter(({ clientId }) => add(clientId)),
+      packet,
+    )
+  store.outgoingClearMessageId = async (client, packet) => {
+    const removed = await clear(client, packet)
+    if (removed !== undefined) waiting.set(client.id, (waiting.get(client.id) ?? 1) - 1)
+    return removed
+  }
 }
 
 /** Marks a packet as published with the retain flag. The mark is not sent, because MQTT 3.1.1 has no properties. */

@@ -211,7 +211,7 @@ export class MqttLink implements AsyncDisposable {
       protocol: this.#connection?.isDown === false ? this.#connection.protocol : null,
       ...(this.#reason === undefined ? {} : { reason: this.#reason }),
       deniedFilters: this.#deniedFilters,
-      deniedTopics: this.#retained.blocked,
+      deniedTopics: this.#retained.blocked + Number(this.#sender.stateRefused),
       probe: this.#probe,
       queued: this.#queued,
       unacknowledged: this.#sender.unacknowledged,

@@ -45,6 +45,8 @@ export class Sender {
   /** Number of publishes so far, acknowledged or not; all are QoS 1. */
   publishes = 0
   bytes = 0
+  /** Whether the broker refused the latest publish of the state topic on this connection. */
+  stateRefused = false
   readonly #options: SenderOptions
   /** The items that the broker has not acknowledged yet, oldest first. */
   readonly #unacknowledged = new Set<Item>()
@@ -90,6 +92,7 @@ export class Sender {
     this.#window = Math.min(this.#options.window ?? WINDOW, connection.receiveMaximum)
     this.#poison.connected(connection.maximumPacketSize)
     this.#sequence.state = undefined
+    this.stateRefused = false
     this.#triesHere = false
     const { events, answers, clock, journal, onAnswer } = this.#options
     if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
@@ -234,6 +237,7 @@ export class Sender {
   }
 
   #acked(item: Item, reason: number): void {
+    if (item.kind === 'state') this.stateRefused = reason !== 0
     if (reason !== 0) {
       this.#refuse(item, this.#poison.refused(item, reason))
       this.#retryTooLarge()

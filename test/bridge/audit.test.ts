@@ -48,6 +48,18 @@ test.concurrent('a write that is refused or fails is one event of its app and on
   expect(failed('hub2mqtt/home/app/nobody/event')).toEqual([])
 })
 
+test.concurrent('a refused raw value is not read as an envelope, so no part of it is published or logged', async () => {
+  await using world = await World.start({ env: { COMMANDS_DENY: 'set-setting' } })
+  const { app, observer, bridge } = world
+  const refusal = await world.request(`home/app/${app}/cmd/set-setting/login`, '{"transaction":"hunter2"}')
+  expect(refusal).toMatchObject({ transaction: null, error: { code: 'not_allowed' } })
+  await until('the event', () => world.events(app).some(({ event_type }) => event_type === 'command_failed'))
+  await world.request('bridge/cmd/ping')
+  const shown = observer.seen.filter(({ topic, text }) => !topic.includes('/cmd/') && text.includes('hunter2'))
+  expect(shown.map(({ topic }) => topic)).toEqual([])
+  expect(bridge.lines.filter((line) => line.includes('hunter2'))).toEqual([])
+})
+
 describe.concurrent('the API key', () => {
   test('is in nothing that the bridge sends or logs, whatever the hub does with it', async ({ world }) => {
     const { app, hub, observer } = world

@@ -64,6 +64,17 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', { concurrent: true },
     expect(bridge.log.loud.filter((line) => line.includes('b/app/secret'))).toHaveLength(1)
   })
 
+  test('a denied state topic counts as a denied topic until a connection on which it is accepted', async () => {
+    await using broker = await Mosquitto.start({ users, acl: ['user bridge', 'topic readwrite b/app/#'] })
+    await using bridge = startLink({ url: broker.url, ...login })
+    await settled(bridge)
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', deniedTopics: 1 })
+    await broker.stop()
+    await broker.configure({ users, acl })
+    await broker.run()
+    await until('the state topic', () => bridge.link.status().deniedTopics === 0)
+  })
+
   test('denied response topics do not keep a retained topic out of the log', async () => {
     await using broker = await Mosquitto.start({ users, acl })
     await using bridge = startLink({ url: broker.url, ...login })

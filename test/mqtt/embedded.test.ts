@@ -183,6 +183,34 @@ describe('the embedded broker', () => {
     expect(got).toEqual(['retained', 'next', 'last'])
   })
 
+  test('keeps at most 1,000 messages for a client that is away, and all that it gets while it is connected', async () => {
+    const log = new RecordingLog()
+    await using broker = await startEmbeddedBroker({ ...local }, log.logger)
+    await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+    const got: string[] = []
+    const join = async () => {
+      const client = await connectAsync(broker.url, { clientId: 'kept', clean: false, reconnectPeriod: 0 })
+      client.on('message', (_, payload) => got.push(payload.toString()))
+      return client
+    }
+    const send = async (name: string, count: number) => {
+      for (let i = 0; i < count; i += 1) await sender.publish('a', `${name} ${i}`, { qos: 1 })
+    }
+    const first = await join()
+    await first.subscribeAsync('a', { qos: 1 })
+    await first.endAsync()
+    for (const name of ['one', 'two']) {
+      await send(name, 1_100)
+      const client = await join()
+      await until('the kept messages', () => got.includes(`${name} 999`))
+      await send(`after ${name}`, 1_100)
+      await until('all later messages', () => got.includes(`after ${name} 1099`))
+      await client.endAsync()
+      expect(got.splice(0).filter((text) => text.startsWith(name))).toHaveLength(1_000)
+    }
+    expect(log.loud.filter((line) => line.includes('away'))).toHaveLength(2)
+  })
+
   test('closes with clients connected, also if closed twice', async () => {
     const broker = await startAedes()
     await using one = startLink({ url: broker.url })
