@@ -1,10 +1,12 @@
 /** Tests discovery by the bridge as users run it: the messages on the broker, and when they are published. */
+import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import type { DeviceKind } from '../../src/home-assistant/entity.ts'
 import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -360,7 +362,12 @@ test.concurrent('an update of an unknown version is distinguished from the previ
 })
 
 test.concurrent('links to the page are added and removed with its address, while the bridge runs', async () => {
-  await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
+  // Without this option, the token would be stored in the current folder.
+  const HTTP_TOKEN_FILE = join(temporaryFolder(), 'token')
+  await using world = await World.start({
+    env: { HTTP_ENABLED: 'true', HTTP_PORT: '0', HTTP_TOKEN_FILE },
+    file: 'http: {}\n',
+  })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
   // Only the hub's device has a link, which leads to the hub's own page.
