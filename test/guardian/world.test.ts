@@ -99,22 +99,6 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
-test('a restart of the bridge repeats no failed update, and counts no restarts before a reset of the count', async () => {
-  const UPDATES = { UPDATES_POLICY: 'window', UPDATES_WINDOW_START: '* * * * *' }
-  const apps = [...APPS, { id: 'failing.app', version: '1.0.0', update: '2.0.0' }]
-  await using world = await watching({ hub: { apps } })
-  world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore' })
-  await crashAndRestart(world)
-  expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
-  await until('the reset', () => guardOf(world)?.['restarts_in_window'] === 0)
-  await world.restart(UPDATES)
-  await until('a failed update', () => world.events('failing.app').some((one) => one['event_type'] === 'update_failed'))
-  await world.restartUntilReady(UPDATES)
-  await world.settle()
-  expect(guardOf(world)).toMatchObject({ state: 'watching', restarts: 1, restarts_in_window: 0 })
-  expect(world.requestCount('installFromAppStore')).toBe(1)
-})
-
 describe('another hub at the address', () => {
   test.each([true, false])(
     'starts without data of the previous one, even if it was replaced while no bridge ran (bridge first: %s)',
