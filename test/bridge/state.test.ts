@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
-import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -19,9 +19,7 @@ async function untilAgreed(world: World): Promise<void> {
   while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
 }
 
-describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
-  test.override({ options: { broker } })
-
+describe.concurrent('a subscriber', () => {
   test('finds nothing of a hub that was renamed since the last run', async ({ world }) => {
     await world.restart({ HUB_NAME: 'house' })
     await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')

@@ -7,7 +7,6 @@ import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import type { DeviceKind } from '../../src/home-assistant/entity.ts'
 import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
 import { temporaryFolder } from '../support/at-end.ts'
-import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
@@ -59,19 +58,16 @@ test.concurrent.each(['older', 'newer'] as const)(
   },
 )
 
-describe.concurrent.each(BROKERS)('on %s', (broker) => {
-  test.override({ options: { broker } })
-
-  test('a change of the prefix leaves nothing under the previous one, whatever else changed', async () => {
-    await using world = await World.start({ broker })
-    await settled(world)
-    await world.bridge.stop()
-    world.hub.uninstall('com.athom.hue')
-    await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-    const found = await settled(world, components(world))
-    expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
-    expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
-  })
+test.concurrent('a change of the prefix leaves nothing under the previous one, whatever else changed', async ({
+  world,
+}) => {
+  await settled(world)
+  await world.bridge.stop()
+  world.hub.uninstall('com.athom.hue')
+  await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
+  const found = await settled(world, components(world))
+  expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
+  expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
 })
 
 const BY_NAME = 'hub2mqtt---20home'
