@@ -20,34 +20,6 @@ test.concurrent('the audit is written at any log level, and records each change 
   expect(lines(world).find(({ msg }) => msg === 'log level changed')).toMatchObject({ log_level: 'fatal' })
 })
 
-test.concurrent('a write that is refused or fails is one event of its app and one of its hub', async () => {
-  await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-  const { app, observer } = world
-  await world.request(`home/app/${app}/cmd/disable`, '{"transaction":7}')
-  world.hub.behave('answer-status', { status: 503, times: 1, operation: 'restartApp' })
-  for (const _ of ['first', 'replayed']) await world.request(`home/app/${app}/cmd/restart`, '{"transaction":"t"}')
-  await world.request(`home/app/${app}/cmd/get-setting/none`)
-  await world.request('home/app/nobody/cmd/restart')
-  await world.request('home/cmd/install', '{"id":"x"}')
-  await world.request('bridge/cmd/log-level', 'loud')
-  const event_type = 'command_failed'
-  const at = expect.stringMatching(/^\d{4}-.*Z$/)
-  const ofApp = [
-    { event_type, app, command: 'disable', code: 'not_allowed', transaction: 7, at },
-    { event_type, app, command: 'restart', code: 'hub_failed', transaction: 't', at },
-  ]
-  const failed = (topic: string) =>
-    observer.texts(topic).flatMap((text) => (text.includes(event_type) ? [JSON.parse(text)] : []))
-  await until('the events', () => failed('hub2mqtt/home/event').length === 4)
-  expect(failed(`hub2mqtt/home/app/${app}/event`)).toEqual(ofApp)
-  expect(failed('hub2mqtt/home/event')).toEqual([
-    ...ofApp,
-    { event_type, app: 'nobody', command: 'restart', code: 'unknown_app', transaction: null, at },
-    { event_type, app: null, command: 'install', code: 'not_allowed', transaction: null, at },
-  ])
-  expect(failed('hub2mqtt/home/app/nobody/event')).toEqual([])
-})
-
 test.concurrent('a refused raw value is not read as an envelope, so no part of it is published or logged', async () => {
   await using world = await World.start({ env: { COMMANDS_DENY: 'set-setting' } })
   const { app, observer, bridge } = world

@@ -31,14 +31,6 @@ describe.concurrent('a call', () => {
     expect(answer).toMatchObject({ ok: false, error: { code: 'forbidden', status: 403 } })
   })
 
-  test('is off by default', async () => {
-    await using world = await World.start()
-    const answer = await world.request(TOPIC, '{"item":"system","path":"/ping"}')
-    expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
-    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('call')
-    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '').extensions).toContain('call')
-  })
-
   test('is limited by a list that a reload replaces', async () => {
     const only = (item: string) => `commands: {allow: [hub/call], call: [{item: ${item}, methods: [GET]}]}\n`
     await using world = await World.start({ file: only('apps') })

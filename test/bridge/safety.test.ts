@@ -93,20 +93,6 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true }, () => {
-  test('the answer is sent to the response topic, with its correlation data and the code of a failure', async () => {
-    await using world = await World.start({ broker: 'mosquitto' })
-    const properties = { responseTopic: 'me/answers', correlationData: Buffer.from([0, 1, 255]) }
-    await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '', { properties })
-    await world.observer.publish('hub2mqtt/home/cmd/dance', '', { properties })
-    await until('both answers', () => world.observer.texts('me/answers').length === 2)
-    const packets = world.observer.seen.filter(({ topic }) => topic === 'me/answers').map(({ packet }) => packet)
-    const [good, bad] = packets[0]?.properties?.userProperties === undefined ? packets : packets.reverse()
-    expect(good?.properties?.correlationData).toEqual(Buffer.from([0, 1, 255]))
-    expect(JSON.parse(String(bad?.payload))).toMatchObject({ error: { code: 'unknown_command' } })
-    expect({ ...bad?.properties?.userProperties }).toEqual({ 'error-code': 'unknown_command' })
-    expect(resultsOf(world, world.app)).toEqual([])
-  })
-
   test('a command whose connection was lost while it waited is refused', async () => {
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge' } })
     world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })

@@ -1,7 +1,6 @@
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
-import { APP_KEYS } from '../../src/hub/app.ts'
-import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -20,85 +19,7 @@ async function untilAgreed(world: World): Promise<void> {
   while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
 }
 
-describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
-  test.override({ options: { broker } })
-
-  test('finds everything that the contract promises, retained', async ({ world }) => {
-    const held = await retainedOn(world.broker.port)
-    expect(held.get('hub2mqtt/bridge/state')).toBe('online')
-    expect(JSON.parse(held.get('hub2mqtt/bridge/info') ?? '')).toMatchObject({
-      contract: 1,
-      version: '0.0.0-test',
-      started_at: expect.stringMatching(/^\d{4}-.*Z$/),
-      hubs: { home: { url_host: new URL(world.hub.url).host, api: 'manager' } },
-      mqtt: { protocol: broker === 'aedes' ? '3.1.1' : '5' },
-    })
-    expect(held.get('hub2mqtt/home/state')).toBe('online')
-    expect(JSON.parse(held.get('hub2mqtt/home/info') ?? '')).toEqual({
-      id: world.hub.id,
-      firmware: world.hub.version,
-      api: 'manager',
-      realtime: 'connected',
-      permissions: ['hub.app', 'hub.speech'],
-      commands: expect.arrayContaining(['enable', 'restart', 'speak', 'garbage-collect']),
-      apps: world.hub.apps.size,
-    })
-    for (const id of world.hub.apps.keys()) {
-      const state: unknown = JSON.parse(held.get(`hub2mqtt/home/app/${id}`) ?? 'null')
-      expect(Object.keys(state ?? {})).toEqual(APP_KEYS)
-    }
-    expect(await agrees(world)).toBe(true)
-    expect(world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))).toEqual([])
-  })
-
-  test('sees a crash as state and as events, and no messages of an app that was removed', async ({ world }) => {
-    const app = world.app
-    world.hub.crash(app, 'Error: boom')
-    await until('the event', () => world.events(app).find((event) => event['event_type'] === 'crashed'))
-    const crash = world.events(app).find((event) => event['event_type'] === 'crashed')
-    expect(crash).toMatchObject({ app, message: 'Error: boom', changed: expect.arrayContaining(['crashed']) })
-    expect(world.observer.texts('hub2mqtt/home/event').map((text) => JSON.parse(text))).toContainEqual(crash)
-    expect(world.state(app)).toMatchObject({ crashed: true, crash_message: 'Error: boom' })
-    const info = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').apps
-    const apps = info()
-    world.hub.uninstall(app)
-    await until('the removal', () => world.events(app).find((event) => event['event_type'] === 'removed'))
-    await until('one app less', () => info() === apps - 1)
-    expect(await retainedOn(world.broker.port)).not.toHaveProperty(`hub2mqtt/home/app/${app}`)
-    await untilAgreed(world)
-  })
-
-  test('never receives an equal state twice', async ({ world }) => {
-    const before = world.requestCount('getApps')
-    await until('two more reads', () => world.requestCount('getApps') >= before + 2)
-    world.hub.emit('app.update', world.hub.apps.get(world.app))
-    await world.request('bridge/cmd/ping')
-    for (const id of world.hub.apps.keys()) expect(world.observer.texts(`hub2mqtt/home/app/${id}`), id).toHaveLength(1)
-  })
-
-  test('sees offline when the bridge stops, and no repetition when it starts and nothing has changed', async () => {
-    await using world = await World.start({ broker })
-    const { observer } = world
-    await world.bridge.stop()
-    expect(observer.last('hub2mqtt/bridge/state')).toBe('offline')
-    const seen = observer.seen.length
-    await world.restart()
-    await until('online', () => observer.last('hub2mqtt/bridge/state') === 'online')
-    await until('the first list', () => world.bridge.lines.some((line) => line.includes('hub online')))
-    await world.request('home/cmd/refresh')
-    const again = observer.seen.slice(seen).map(({ topic }) => topic)
-    expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
-  })
-
-  test('finds nothing of apps that were removed while the bridge was offline', async ({ world }) => {
-    const app = world.app
-    await world.bridge.stop()
-    world.hub.uninstall(app)
-    await world.restart()
-    await until('the removal', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
-    await untilAgreed(world)
-  })
-
+describe.concurrent('a subscriber', () => {
   test('finds nothing of a hub that was renamed since the last run', async ({ world }) => {
     await world.restart({ HUB_NAME: 'house' })
     await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
@@ -121,15 +42,6 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await world.observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
     await until('the repair of ours', () => world.observer.last('hub2mqtt/home/app/ghost') === '')
     for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
-  })
-
-  test('keeps the last known apps of a hub that is offline, and sees the reason', async ({ world }) => {
-    await world.hub.reboot({ downMs: 3000 })
-    await until('offline', () => world.observer.texts('hub2mqtt/home/state').includes('offline'))
-    const infos = world.observer.texts('hub2mqtt/home/info').map((text) => JSON.parse(text).reason)
-    expect(infos).toContain('unreachable')
-    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
-    expect(world.observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(1)
   })
 })
 
@@ -203,146 +115,126 @@ describe.concurrent('an app that configuration leaves out', () => {
   })
 })
 
-describe.concurrent('a published setting', () => {
-  const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
+describe.concurrent('a published setting that cannot be published with its current value', () => {
+  const id = 'com.example.app'
+  const deep = JSON.parse('['.repeat(70) + ']'.repeat(70))
+  const large = 'x'.repeat(65 * 1024)
+  const publish = 'settings:\n  publish:\n    com.example.app: { fine: switch, odd: text, missing: text }\n'
+  const topic = `hub2mqtt/home/app/${id}/setting`
 
-  test('is retained, follows writes of the bridge and polls, and is cleared when it is unset', async () => {
-    await using world = await World.start({ file })
-    const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
-    const cmd = 'home/app/com.athom.hue/cmd'
-    await world.request(`${cmd}/set-setting/a%2Fb`, 'true')
-    await until('our write', () => world.observer.last(topic) === 'true')
-    await world.request(`${cmd}/set-setting`, '{"name":"a/b","value":{"x":1}}')
-    await until('our second write', () => world.observer.last(topic) === '{"x":1}')
-    await world.request(`${cmd}/unset-setting/a%2Fb`)
-    await until('nothing', () => world.observer.last(topic) === '')
-    expect(world.observer.texts('hub2mqtt/home/app/com.athom.hue/setting/missing')).toEqual([])
-    expect(
-      world.observer.seen.filter(({ topic: seen }) => seen.includes('/setting/') && !seen.includes('a%2Fb')),
-    ).toEqual([])
+  const startWith = async (settings: Record<string, unknown>) => {
+    const world = await World.start({ file: publish, hub: { apps: [{ id, settings }] } })
+    const set = async (name: string, value: unknown) => {
+      const path = `/api/manager/apps/app/${id}/setting/${name}`
+      const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ value })
+      expect((await fetch(world.hub.url + path, { method: 'PUT', headers, body })).status).toBe(200)
+    }
+    const warnings = (words: string) =>
+      world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
+    const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
+    const untilProblems = (wanted: readonly string[]) => {
+      // After the clock jumps, earlier requests time out, so the hub may be unreachable for a moment.
+      let jumpedAt = 0
+      return until(`the problems ${wanted.join()}`, () => {
+        if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true
+        if (performance.now() - jumpedAt > 1000) {
+          world.clock.jump(20_000)
+          jumpedAt = performance.now()
+        }
+        return false
+      })
+    }
+    return { world, set, warnings, untilProblems }
+  }
+  const problem = ['settings whose published values differ from those of the hubs (see the log): 1']
+
+  test('does not keep other settings of its app from being published, and is reported once until it changes', async () => {
+    const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
+    await using _ = world
+    const { observer } = world
+    await until(
+      'the settings',
+      () => observer.last(`${topic}/fine`) === 'true' && observer.last(`${topic}/odd`) === '"a"',
+    )
+    await set('odd', deep)
+    await world.request(`home/app/${id}/cmd/set-setting/fine`, 'false')
+    await until('our write', () => observer.last(`${topic}/fine`) === 'false')
+    await set('fine', true)
+    await world.settle()
+    await until('the write of another', () => observer.last(`${topic}/fine`) === 'true')
+    await untilProblems(problem)
+    await world.settle()
+    expect(warnings('cannot be read')).toBe(1)
+    expect(observer.last(`${topic}/odd`)).toBe('"a"')
+    expect(observer.texts(`${topic}/missing`)).toEqual([])
+    await set('odd', 'b')
+    await world.settle()
+    await until('the value', () => observer.last(`${topic}/odd`) === '"b"')
+    await untilProblems([])
+    await set('odd', deep)
+    await world.settle()
+    await until('the second warning', () => warnings('cannot be read') === 2)
   })
 
-  describe('that cannot be published with its current value', () => {
-    const id = 'com.example.app'
-    const deep = JSON.parse('['.repeat(70) + ']'.repeat(70))
-    const large = 'x'.repeat(65 * 1024)
-    const publish = 'settings:\n  publish:\n    com.example.app: { fine: switch, odd: text, missing: text }\n'
-    const topic = `hub2mqtt/home/app/${id}/setting`
+  test('does not keep other settings from being published if it is not published itself', async () => {
+    const { world, warnings, untilProblems } = await startWith({ fine: true, other: deep })
+    await using _ = world
+    await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+    await world.settle()
+    expect(world.observer.texts(`${topic}/missing`)).toEqual([])
+    expect(warnings('setting')).toBe(0)
+    await untilProblems([])
+  })
 
-    const startWith = async (settings: Record<string, unknown>) => {
-      const world = await World.start({ file: publish, hub: { apps: [{ id, settings }] } })
-      const set = async (name: string, value: unknown) => {
-        const path = `/api/manager/apps/app/${id}/setting/${name}`
-        const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
-        const body = JSON.stringify({ value })
-        expect((await fetch(world.hub.url + path, { method: 'PUT', headers, body })).status).toBe(200)
-      }
-      const warnings = (words: string) =>
-        world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
-      const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
-      const untilProblems = (wanted: readonly string[]) => {
-        // After the clock jumps, earlier requests time out, so the hub may be unreachable for a moment.
-        let jumpedAt = 0
-        return until(`the problems ${wanted.join()}`, () => {
-          if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true
-          if (performance.now() - jumpedAt > 1000) {
-            world.clock.jump(20_000)
-            jumpedAt = performance.now()
-          }
-          return false
-        })
-      }
-      return { world, set, warnings, untilProblems }
-    }
-    const problem = ['settings whose published values differ from those of the hubs (see the log): 1']
+  test('is reported if the key may no longer read it, until it may again', async () => {
+    const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
+    await using _ = world
+    await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
+    world.hub.setKeys({ [KEY]: ['hub.app.readonly'], other: ALL_SCOPES })
+    await world.request('home/cmd/refresh')
+    await untilProblems(['settings whose published values differ from those of the hubs (see the log): 3'])
+    expect(warnings('the API key lacks hub.app.control')).toBe(3)
+    expect(world.observer.last(`${topic}/odd`)).toBe('"a"')
+    world.hub.setKeys({ [KEY]: ALL_SCOPES })
+    await set('odd', 'b')
+    await world.request('home/cmd/refresh')
+    await until('the value', () => world.observer.last(`${topic}/odd`) === '"b"')
+    await untilProblems([])
+  })
 
-    test('does not keep other settings of its app from being published, and is reported once until it changes', async () => {
-      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
-      await using _ = world
-      const { observer } = world
-      await until(
-        'the settings',
-        () => observer.last(`${topic}/fine`) === 'true' && observer.last(`${topic}/odd`) === '"a"',
-      )
-      await set('odd', deep)
-      await world.request(`home/app/${id}/cmd/set-setting/fine`, 'false')
-      await until('our write', () => observer.last(`${topic}/fine`) === 'false')
-      await set('fine', true)
-      await world.settle()
-      await until('the write of another', () => observer.last(`${topic}/fine`) === 'true')
-      await untilProblems(problem)
-      await world.settle()
-      expect(warnings('cannot be read')).toBe(1)
-      expect(observer.last(`${topic}/odd`)).toBe('"a"')
-      expect(observer.texts(`${topic}/missing`)).toEqual([])
-      await set('odd', 'b')
-      await world.settle()
-      await until('the value', () => observer.last(`${topic}/odd`) === '"b"')
-      await untilProblems([])
-      await set('odd', deep)
-      await world.settle()
-      await until('the second warning', () => warnings('cannot be read') === 2)
-    })
+  test('is reported once if it is too large, until it is smaller', async () => {
+    const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: large })
+    await using _ = world
+    await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+    await untilProblems(problem)
+    await world.settle()
+    await set('odd', `${large}.`)
+    await world.settle()
+    expect(warnings('too large to be published')).toBe(1)
+    await set('odd', 'small')
+    await world.settle()
+    await until('the value', () => world.observer.last(`${topic}/odd`) === '"small"')
+    await untilProblems([])
+    await set('odd', large)
+    await world.settle()
+    await until('nothing', () => world.observer.last(`${topic}/odd`) === '')
+    expect(warnings('too large to be published')).toBe(2)
+  })
 
-    test('does not keep other settings from being published if it is not published itself', async () => {
-      const { world, warnings, untilProblems } = await startWith({ fine: true, other: deep })
-      await using _ = world
-      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
-      await world.settle()
-      expect(world.observer.texts(`${topic}/missing`)).toEqual([])
-      expect(warnings('setting')).toBe(0)
-      await untilProblems([])
-    })
-
-    test('is reported if the key may no longer read it, until it may again', async () => {
-      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
-      await using _ = world
-      await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
-      world.hub.setKeys({ [KEY]: ['hub.app.readonly'], other: ALL_SCOPES })
+  test('is not reported while the hub postpones reads', async () => {
+    const { world, warnings } = await startWith({ fine: true })
+    await using _ = world
+    await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+    world.hub.behave('answer-status', { operation: 'getAppSettings', status: 429 })
+    world.hub.forgetRequests()
+    const asked = (operation: string) => world.hub.requests.filter((request) => request.operation === operation)
+    await until('two reads', async () => {
       await world.request('home/cmd/refresh')
-      await untilProblems(['settings whose published values differ from those of the hubs (see the log): 3'])
-      expect(warnings('the API key lacks hub.app.control')).toBe(3)
-      expect(world.observer.last(`${topic}/odd`)).toBe('"a"')
-      world.hub.setKeys({ [KEY]: ALL_SCOPES })
-      await set('odd', 'b')
-      await world.request('home/cmd/refresh')
-      await until('the value', () => world.observer.last(`${topic}/odd`) === '"b"')
-      await untilProblems([])
+      return asked('getAppSettings').length >= 2
     })
-
-    test('is reported once if it is too large, until it is smaller', async () => {
-      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: large })
-      await using _ = world
-      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
-      await untilProblems(problem)
-      await world.settle()
-      await set('odd', `${large}.`)
-      await world.settle()
-      expect(warnings('too large to be published')).toBe(1)
-      await set('odd', 'small')
-      await world.settle()
-      await until('the value', () => world.observer.last(`${topic}/odd`) === '"small"')
-      await untilProblems([])
-      await set('odd', large)
-      await world.settle()
-      await until('nothing', () => world.observer.last(`${topic}/odd`) === '')
-      expect(warnings('too large to be published')).toBe(2)
-    })
-
-    test('is not reported while the hub postpones reads', async () => {
-      const { world, warnings } = await startWith({ fine: true })
-      await using _ = world
-      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
-      world.hub.behave('answer-status', { operation: 'getAppSettings', status: 429 })
-      world.hub.forgetRequests()
-      const asked = (operation: string) => world.hub.requests.filter((request) => request.operation === operation)
-      await until('two reads', async () => {
-        await world.request('home/cmd/refresh')
-        return asked('getAppSettings').length >= 2
-      })
-      expect(asked('getAppSetting')).toEqual([])
-      expect(warnings('setting')).toBe(0)
-    })
+    expect(asked('getAppSetting')).toEqual([])
+    expect(warnings('setting')).toBe(0)
   })
 })
 

@@ -106,6 +106,7 @@ describe('discovery', () => {
     const without = components({ deny: ['restart', 'enabled'] })
     expect(without).not.toHaveProperty('restart')
     expect(without).not.toHaveProperty('enabled')
+    expect(components({ deny: ['disable'] })).not.toHaveProperty('enabled')
     expect(components({ deny: ['bridge/log-level'] }, 'bridge')).not.toHaveProperty('log_level')
   })
 

@@ -1,11 +1,12 @@
 /** Tests discovery by the bridge as users run it: the messages on the broker, and when they are published. */
+import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import type { DeviceKind } from '../../src/home-assistant/entity.ts'
 import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
-import { BROKERS } from '../support/brokers.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { retainedOn } from '../support/observer.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
@@ -13,8 +14,6 @@ import { faultsOf, faultsOfUpdate } from './validate.ts'
 
 const HUB = '5f0c8a1b2d3e4f5061728394'
 const HUE = `homeassistant/device/hub2mqtt--${HUB}--com_athom_hue/config`
-const FOREIGN = 'homeassistant/device/other/config'
-const FOREIGN_PAYLOAD = '{"origin":{"name":"other"},"device":{},"components":{}}'
 
 async function discovered(world: World): Promise<Map<string, string>> {
   const held = await retainedOn(world.broker.port)
@@ -59,54 +58,16 @@ test.concurrent.each(['older', 'newer'] as const)(
   },
 )
 
-describe.concurrent.each(BROKERS)('on %s', (broker) => {
-  test.override({ options: { broker } })
-
-  test('nothing is published again when the bridge starts and nothing has changed', async ({ world }) => {
-    await settled(world)
-    const seen = world.observer.seen.length
-    await world.restartUntilReady()
-    world.hub.install('fi.kivinen.sauna')
-    await world.settle()
-    expect(told(world, seen).map(({ topic }) => topic)).toEqual([HUE.replace('com_athom_hue', 'fi_kivinen_sauna')])
-  })
-
-  test('devices that were removed while the bridge was offline are cleared, and those of other programs are not changed', async () => {
-    await using world = await World.start({ broker })
-    await settled(world)
-    await world.observer.publish(FOREIGN, FOREIGN_PAYLOAD, { retain: true })
-    await world.bridge.stop()
-    world.hub.uninstall('com.athom.hue')
-    await world.restart({ APPS_EXCLUDE: 'net.*' })
-    const left = await settled(world, ALL - 2 + 1)
-    expect(left.get(FOREIGN)).toBe(FOREIGN_PAYLOAD)
-    expect([...left.keys()].filter((topic) => /hue|net_/.test(topic))).toEqual([])
-  })
-
-  test('a change to another format and back leaves nothing behind', async ({ world }) => {
-    await settled(world)
-    await world.restart({ DISCOVERY_FORMAT: 'component' })
-    const entities = await settled(world, components(world))
-    for (const [topic, payload] of entities) expect(faultsOf(topic, payload), topic).toEqual([])
-    expect(world.observer.texts(HUE)).toContain('{"migrate_discovery":true}')
-    await world.restart({ DISCOVERY_FORMAT: 'device' })
-    expect([...(await settled(world)).keys()]).toContain(HUE)
-    await world.restart({ DISCOVERY_FORMAT: 'off' })
-    await settled(world, 0)
-    const ours = [...(await retainedOn(world.broker.port)).keys()]
-    expect(ours.filter((topic) => /discovery|log-level|summary|update$/.test(topic))).toEqual([])
-  })
-
-  test('a change of the prefix leaves nothing under the previous one, whatever else changed', async () => {
-    await using world = await World.start({ broker })
-    await settled(world)
-    await world.bridge.stop()
-    world.hub.uninstall('com.athom.hue')
-    await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-    const found = await settled(world, components(world))
-    expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
-    expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
-  })
+test.concurrent('a change of the prefix leaves nothing under the previous one, whatever else changed', async ({
+  world,
+}) => {
+  await settled(world)
+  await world.bridge.stop()
+  world.hub.uninstall('com.athom.hue')
+  await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
+  const found = await settled(world, components(world))
+  expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
+  expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
 })
 
 const BY_NAME = 'hub2mqtt---20home'
@@ -206,23 +167,6 @@ test.concurrent('a hub that is renamed while the bridge runs keeps its devices, 
   expect(told(world, 0).filter(({ text }) => text === '')).toEqual([])
 })
 
-test.concurrent('apps are named with their hub as long as there are several hubs', async () => {
-  await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
-  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
-  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
-  const before = await settled(world)
-  const nameIn = (held: ReadonlyMap<string, string>, topic: string) => JSON.parse(held.get(topic) ?? '{}').device.name
-  world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "${cabin.url}", api_key: ${KEY} } }`)
-  await world.settle('cabin')
-  const both = await settled(world, ALL + 2)
-  expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
-  expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
-  world.bridge.reload('hubs: { home: { realtime: true } }')
-  // Pass the time for which the bridge waits, because the hub could return under a different name.
-  world.clock.jump(20_000)
-  expect(await settled(world)).toEqual(before)
-})
-
 test.concurrent('apps lose the name of their hub when another hub is removed that has never answered', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const before = await settled(world)
@@ -230,19 +174,6 @@ test.concurrent('apps lose the name of their hub when another hub is removed tha
   expect(JSON.parse((await settled(world)).get(HUE) ?? '').device.name).toBe('Lumen Lights (Home)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
   expect(await settled(world)).toEqual(before)
-})
-
-test.concurrent('settings that are published at run time become entities, and are removed with the option', async () => {
-  await using world = await World.start({ file: 'settings: {}' })
-  await settled(world)
-  world.bridge.reload('settings: { publish: { com.athom.hue: { transition: { type: number, min: 0, max: 500 } } } }')
-  await world.settle()
-  expect(componentsOf(world.observer.last(HUE))).toContain('setting_transition')
-  expect(faultsOf(HUE, world.observer.last(HUE) ?? '')).toEqual([])
-  world.bridge.reload('settings: {}')
-  await world.settle()
-  const stubs = world.observer.texts(HUE).map((text) => JSON.parse(text).components.setting_transition)
-  expect(stubs.slice(-2)).toEqual([{ platform: 'number' }, undefined])
 })
 
 test.concurrent('a hub that is no longer configured leaves no device', async ({ world }) => {
@@ -277,40 +208,6 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   const after = await settled(world, ALL + 2)
   expect(commanded(after, 'cabin')).toEqual(new Set(['home']))
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
-})
-
-test.concurrent('everything is published again after a birth message, and only then', async ({ world }) => {
-  const held = await settled(world)
-  const since = world.observer.seen.length
-  await world.observer.publish('homeassistant/status', 'offline')
-  await world.observer.publish('homeassistant/status', 'online')
-  await world.settle()
-  expect(told(world, since)).toHaveLength(ALL)
-  const topics = new Set(world.observer.seen.slice(since).map(({ topic }) => topic))
-  for (const topic of held.keys()) expect(topics).toContain(topic)
-  for (const topic of ['bridge/state', 'home/state', 'home/info', 'home/summary', 'bridge/log-level', 'bridge/info']) {
-    expect(topics).toContain(`hub2mqtt/${topic}`)
-  }
-  for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/home/state']) {
-    expect(world.observer.seen.slice(since).filter((message) => message.topic === topic)).toHaveLength(1)
-  }
-  const states = world.observer.seen.slice(since).filter(({ topic }) => /\/app\/[^/]+$/.test(topic))
-  expect(states).toHaveLength(world.hub.apps.size)
-  const rest = world.observer.seen.slice(since).filter(({ topic }) => topic.startsWith('homeassistant/status'))
-  expect(rest).toHaveLength(2)
-})
-
-test.concurrent('the counts of a hub and the log level are retained and updated', async ({ world }) => {
-  const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
-  await world.settle()
-  expect(summary()).toMatchObject({ apps: 8, apps_crashed: 1, updates_available: 1 })
-  world.hub.crash('com.athom.hue')
-  await world.settle()
-  expect(summary().apps_crashed).toBe(2)
-  expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('info')
-  await world.request('bridge/cmd/log-level', 'warn')
-  await world.quiet()
-  expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
 })
 
 test.concurrent('the total usage of the apps of a hub is updated with each read of the list', async ({ world }) => {
@@ -360,7 +257,12 @@ test.concurrent('an update of an unknown version is distinguished from the previ
 })
 
 test.concurrent('links to the page are added and removed with its address, while the bridge runs', async () => {
-  await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
+  // Without this option, the token would be stored in the current folder.
+  const HTTP_TOKEN_FILE = join(temporaryFolder(), 'token')
+  await using world = await World.start({
+    env: { HTTP_ENABLED: 'true', HTTP_PORT: '0', HTTP_TOKEN_FILE },
+    file: 'http: {}\n',
+  })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
   // Only the hub's device has a link, which leads to the hub's own page.
@@ -380,11 +282,4 @@ test.concurrent('if triggers are off, there are none, and everything else stays'
   expect(before.filter((key) => !after.includes(key))).toEqual([
     ...['trigger_crashed', 'trigger_updated', 'trigger_command_failed'],
   ])
-})
-
-test.concurrent('a switch is not offered if either of its commands is refused', async () => {
-  await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-  expect((await world.request(`home/app/${world.app}/cmd/enabled`, 'OFF')).error?.code).toBe('not_allowed')
-  const held = await settled(world)
-  expect(componentsOf(held.get(HUE))).not.toContain('enabled')
 })

@@ -17,11 +17,10 @@ export type HubName = 'home' | 'attic'
 const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
-const QUIET_ROUNDS = 5
-const ROUND_MS = 2
+const QUIET_ROUNDS = 3
+const ROUND_MS = 4
 /** `reach` advances the clock to timers that are due within this time. `pass` advances it further. */
 const NEAR_MS = 5_000
-const MAX_STEPS = 200
 /** The time after which discovery publishes a changed device again. */
 const DISCOVERY_RESTS_MS = 2_500
 
@@ -171,10 +170,11 @@ export class Theatre implements AsyncDisposable {
 
   /** Advances the clock from timer to timer until `probe` returns `true`. Waits for rest before each step. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
-    for (let steps = 0; ; steps += 1) {
+    const deadline = performance.now() + TIMEOUT_MS
+    for (;;) {
       await this.rest()
       if (probe()) return
-      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
+      if (performance.now() > deadline) throw new Error(`${what} was not reached`)
       if (this.clock.next <= NEAR_MS) this.clock.jump(Math.max(0, this.clock.next))
     }
   }
