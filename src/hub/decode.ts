@@ -55,14 +55,13 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
 }
 
 function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
-  const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
+  const { enabled, state, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const { exitCode, exitSignal } = record
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
-  if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Newer hubs do not send `crashed`, but only the state.
-  else if (patch.state === 'crashed') patch.crashed = true
+  const crash = crashOf(record, patch.state ?? null)
+  if (crash !== undefined) patch.crashed = crash
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
   if (exitCode !== undefined || exitSignal !== undefined) {
@@ -77,6 +76,13 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
     patch.memory_bytes = amount(mem)
   }
   return patch
+}
+
+/** Some newer hubs do not send `crashed`, but only the state. The state of an older hub shows no crash. */
+function crashOf({ crashed, crashedCount }: Record<string, unknown>, state: AppState | null) {
+  const isNewer = state === 'crashed' || crashedCount !== undefined
+  if ((crashed ?? null) === null && state !== null && isNewer) return state === 'crashed'
+  return crashed === undefined ? undefined : boolean(crashed)
 }
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
