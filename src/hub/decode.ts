@@ -41,7 +41,12 @@ type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 /** Decodes an app's record, and ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
+  const { crashed, crashedCount } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
+  if (crashed !== undefined) patch.crashed = boolean(crashed)
+  // Some newer hubs do not send `crashed`, but only the state. The state of an older hub shows no crash.
+  const isNewer = patch.state === 'crashed' || crashedCount !== undefined
+  if ((crashed ?? null) === null && (patch.state ?? null) !== null && isNewer) patch.crashed = patch.state === 'crashed'
   if (name !== undefined) patch.name = text(name, clean)
   if (version !== undefined) patch.version = text(version, clean)
   if (channel !== undefined) patch.channel = text(channel, clean)
@@ -60,8 +65,6 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
-  const crash = crashOf(record, patch.state ?? null)
-  if (crash !== undefined) patch.crashed = crash
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
   if (exitCode !== undefined || exitSignal !== undefined) {
@@ -76,13 +79,6 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
     patch.memory_bytes = amount(mem)
   }
   return patch
-}
-
-/** Some newer hubs do not send `crashed`, but only the state. The state of an older hub shows no crash. */
-function crashOf({ crashed, crashedCount }: Record<string, unknown>, state: AppState | null) {
-  const isNewer = state === 'crashed' || crashedCount !== undefined
-  if ((crashed ?? null) === null && state !== null && isNewer) return state === 'crashed'
-  return crashed === undefined ? undefined : boolean(crashed)
 }
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
