@@ -90,8 +90,9 @@ export class Upkeep {
       if (hub === undefined) continue
       this.#pendingReads.set(name, 'requested')
       const failed = (error: unknown) => {
-        asHubError(error)
-        if (this.#pendingReads.has(name)) this.#pendingReads.set(name, 'next')
+        // No later read is different if the key does not permit the list.
+        if (asHubError(error).code === 'forbidden') this.#wasRead(name)
+        else if (this.#pendingReads.has(name)) this.#pendingReads.set(name, 'next')
       }
       void hub.refresh().then(() => this.#wasRead(name), failed)
     }

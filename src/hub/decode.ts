@@ -41,7 +41,12 @@ type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 /** Decodes an app's record, and ignores unknown fields. `exitCount` is the older name of `crashedCount`. */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
+  const { crashed, crashedCount } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
+  if (crashed !== undefined) patch.crashed = boolean(crashed)
+  // Some newer hubs do not send `crashed`, but only the state. The state of an older hub shows no crash.
+  const isNewer = patch.state === 'crashed' || crashedCount !== undefined
+  if ((crashed ?? null) === null && (patch.state ?? null) !== null && isNewer) patch.crashed = patch.state === 'crashed'
   if (name !== undefined) patch.name = text(name, clean)
   if (version !== undefined) patch.version = text(version, clean)
   if (channel !== undefined) patch.channel = text(channel, clean)
@@ -55,14 +60,11 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
 }
 
 function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
-  const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
+  const { enabled, state, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const { exitCode, exitSignal } = record
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
-  if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Newer hubs do not send `crashed`, but only the state.
-  else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
   if (exitCode !== undefined || exitSignal !== undefined) {

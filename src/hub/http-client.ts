@@ -27,6 +27,8 @@ export interface Sending {
   readonly body?: string | undefined
   /** Maximum size of the response in bytes; default: 5 MiB, much more than the list of a hub with 2,000 apps needs. */
   readonly maxBytes?: number | undefined
+  /** The time limit of this request, in milliseconds; default: that of the client. */
+  readonly timeoutMs?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
   /** Whether to open a new connection, because an open connection may lead to a server that has left this address. */
@@ -89,8 +91,9 @@ export class HttpClient {
   /**
    * Resolves for every status. @throws HubError `unreachable`, `no_answer` or `nonsense`, or the error of `mayLeave`
    */
-  request(method: Method, path: string, { key, isFresh, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
-    const { apiKey, beforeRequest, timeoutMs } = this.#options
+  request(method: Method, path: string, sending: Sending): Promise<Answer> {
+    const { apiKey, beforeRequest } = this.#options
+    const { key, isFresh, body, mayLeave, maxBytes, timeoutMs = this.#options.timeoutMs } = sending
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
     if (body !== undefined) headers['content-type'] = 'application/json'
     const limit = maxBytes ?? MAX_RESPONSE_BYTES

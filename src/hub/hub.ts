@@ -1,6 +1,7 @@
 /** The data and the operations of one hub. */
-import { type Clock, within } from '../base/clock.ts'
+import { type Clock, sleep, within } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
+import type { App } from './app.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -8,6 +9,7 @@ import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
+import { agrees, effectOf } from './written.ts'
 
 export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
   readonly realtime: boolean
@@ -23,6 +25,9 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
 
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
+
+/** How long a realtime channel may take to report a change. Some hubs keep the channel open, but send no events. */
+const EVENT_MS = 2_000
 
 /** Returns whether a failure indicates that the hub lacks the operation. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
@@ -106,11 +111,15 @@ export class Hub {
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
+    const { method, body } = OPERATIONS[name]
+    const { id = '', shows = {} } = method === 'GET' ? {} : effectOf(name, parameters, body?.(parameters))
+    const before = Object.keys(shows).length > 0 ? this.apps.all.get(id) : undefined
     try {
       const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Read the list, because without realtime, no event reports what a write has changed.
-      if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
+      if (method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
+      else if (before !== undefined && !agrees(before, shows)) void this.#expectEvent(before)
       return result
     } catch (error) {
       const failure = asHubError(error)
@@ -155,6 +164,12 @@ export class Hub {
   /** Reads the identity, the permissions and the list again. @throws HubError */
   refresh(): Promise<void> {
     return this.#session.refresh()
+  }
+
+  /** Reads the list if no event reports that a write has changed the app. */
+  async #expectEvent(before: App): Promise<void> {
+    await sleep(this.#clock, EVENT_MS, this.apps.ended)
+    if (this.apps.all.get(before.id) === before) this.#session.wake()
   }
 
   #noteFailure(code: HubErrorCode): void {

@@ -103,9 +103,11 @@ function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
 /**
  * Returns `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3), but at least one second and
  * at most `maxMs` (default: five minutes). `undefined` if the header is missing.
+ * @param now used only if the answer has no `Date`, because the clock of the server that sent the date may be wrong
  */
 export function retryAfter(answer: Answer, now: number, maxMs = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
+  const sentAt = Date.parse(header(answer, 'date') ?? '')
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - (Number.isNaN(sentAt) ? now : sentAt)
   return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), maxMs) : undefined
 }

@@ -6,7 +6,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { Limiter, type Slot } from '../base/limiter.ts'
 import type { AppManager } from './app-manager.ts'
 import type { HubClient } from './client.ts'
-import { asHubError, type HubErrorCode, retryDelay } from './errors.ts'
+import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
 import type { HubOptions } from './hub.ts'
@@ -100,10 +100,11 @@ export class Session {
     this.wake()
   }
 
-  /** Reads the identity, the permissions and the list. @throws HubError */
+  /** Reads the identity, the permissions and the list. @throws HubError, also if the key does not permit the list */
   async refresh(): Promise<void> {
     this.#stale = true
-    await this.#read()
+    const refused = await this.#read()
+    if (refused !== undefined) throw refused
   }
 
   lacks(name: OperationName): void {
@@ -140,21 +141,25 @@ export class Session {
     }
   }
 
-  /** Reads the identity and permissions if necessary, and then the list. The first failed request shows the cause. */
-  async #read(slot?: Slot): Promise<void> {
+  /**
+   * Reads the identity and permissions if necessary, and then the list. The first failed request shows the cause.
+   * Resolves to the refusal if the key does not permit the list.
+   */
+  async #read(slot?: Slot): Promise<HubError | undefined> {
     await this.#makeSure()
     slot?.keep()
-    let reason: HubErrorCode | null = null
+    let refused: HubError | undefined
     this.#readAt = this.#dependencies.clock.elapsed()
     try {
       await this.#apps.refresh()
     } catch (error) {
       // An API key that permits only speaking is useful, although it does not permit reading the apps.
-      if (asHubError(error).code !== 'forbidden') throw error
-      reason = 'forbidden'
+      refused = asHubError(error)
+      if (refused.code !== 'forbidden') throw error
       this.#apps.replaceNow()
     }
-    this.#status.update({ ...this.#greeted, online: true, reason })
+    this.#status.update({ ...this.#greeted, online: true, reason: refused?.code ?? null })
+    return refused
   }
 
   async #makeSure(): Promise<void> {
@@ -221,7 +226,8 @@ export class Session {
     let hasFailed = false
     while (!this.#stop.signal.aborted) {
       try {
-        return await this.#read()
+        await this.#read()
+        return
       } catch (error) {
         const { code, message, retryAfterMs } = asHubError(error)
         if (code === 'rate_limited') {

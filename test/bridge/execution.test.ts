@@ -41,6 +41,14 @@ describe('a command', () => {
     expect([desk.writes(), newer.writes()]).toEqual([[], []])
   })
 
+  test('to read everything again is refused if the hub refuses the list', async ({ desk }) => {
+    desk.emulated.behave('answer-status', { operation: 'getApps', status: 403 })
+    expect(await desk.ask('home/cmd/refresh')).toMatchObject({
+      ok: false,
+      error: { code: 'forbidden', message: 'The API key lacks hub.app.readonly.', status: 403 },
+    })
+  })
+
   test('is refused immediately while the hub is offline', async ({ desk }) => {
     await desk.emulated.close()
     await until('it is noticed', async () => {

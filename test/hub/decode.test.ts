@@ -82,6 +82,21 @@ describe('a record of the hub', () => {
     expect(decodePatch({ crashedCount: 3, exitCount: 9 })).toEqual({ crash_count: 3 })
   })
 
+  test('of a newer hub has a crash, and no crash, as its state reports it if crashed is missing or null', () => {
+    for (const rest of [{}, { crashed: null }]) {
+      const newer = { crashedCount: 1, ...rest }
+      expect(decodePatch({ ...newer, state: 'crashed' })).toMatchObject({ crashed: true })
+      for (const state of ['starting', 'running', 'stopping', 'stopped'])
+        expect(decodePatch({ ...newer, state })).toMatchObject({ crashed: false })
+      expect(decodePatch({ ...newer, state: 'dancing' }).crashed ?? null).toBeNull()
+    }
+    expect(decodePatch({ crashed: null, state: 'crashed' })).toMatchObject({ crashed: true })
+    expect(decodePatch({ crashed: true, crashedCount: 1, state: 'running' })).toMatchObject({ crashed: true })
+    // A partial event, or a record of an older hub, whose state does not report a crash.
+    expect(decodePatch({ state: 'running' })).toEqual({ state: 'running' })
+    expect(decodePatch({ crashed: null, exitCount: 1, state: 'stopped' })).toMatchObject({ crashed: null })
+  })
+
   test('omits missing keys, and ignores unknown ones', () => {
     expect(decodePatch({ id: 'a', brandColor: '#fff', session: 's', novelty: {} })).toEqual({})
   })

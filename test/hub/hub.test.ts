@@ -31,6 +31,15 @@ describe.concurrent('polling repairs what the realtime channel misses:', () => {
     await until('the removal', () => known(watched, id) === undefined)
   })
 
+  test('the event of a confirmed write, within seconds', async ({ attach }) => {
+    const { emulated, watched } = await attach({ pollInterval: 3_600_000 })
+    const id = anApp(emulated)
+    emulated.behave('lose-events')
+    await watched.hub.call('disableApp', { id })
+    await until('the change', () => known(watched, id)?.enabled === false)
+    expect(watched.hub.status.realtime).toBe('connected')
+  })
+
   test('all events, because the channel is refused', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('refuse-handshake')

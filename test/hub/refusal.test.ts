@@ -125,6 +125,15 @@ describe('a hub that asks for fewer requests', () => {
     expect([waits('7'), waits('120'), waits('Thu, 01 Jan 2026 00:00:09 GMT')]).toEqual([7000, 120_000, 9000])
   })
 
+  test('gives a date by its own clock, which may be wrong', () => {
+    const wait = (date: string) => {
+      const headers = { 'retry-after': 'Wed, 01 Jan 2031 00:00:09 GMT', date }
+      return refused('getApps', {}, answer(429, '', headers)).retryAfterMs
+    }
+    expect(wait('Wed, 01 Jan 2031 00:00:00 GMT')).toBe(9000)
+    expect(wait('today')).toBe(300_000)
+  })
+
   test('is tried again after a second at the earliest, and after five minutes at the latest', () => {
     expect([waits('0'), waits('301'), waits('300')]).toEqual([1000, 300_000, 300_000])
     expect([waits('Wed, 31 Dec 2025 23:59:59 GMT'), waits('Fri, 02 Jan 2026 00:00:00 GMT')]).toEqual([1000, 300_000])

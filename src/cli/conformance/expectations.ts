@@ -213,9 +213,9 @@ const namespaceToken: Judge = ({ session, sessionWithToken }) => {
 const subscription: Judge = (evidence) => {
   const { session, sessionWithToken } = evidence
   const { subscribe, open } = session.open === 'ok' ? session : (sessionWithToken ?? session)
-  if (open !== 'ok') return notTried(`the namespace: ${open}`)
-  const refused = subscribe === 'refused' ? refusalOfKey(evidence) : undefined
-  return refused ?? verdict(subscribe === 'ok', subscribe)
+  if (open === 'not_tried') return notTried('the namespace was not opened')
+  const refused = open === 'refused' || subscribe === 'refused' ? refusalOfKey(evidence) : undefined
+  return refused ?? verdict(subscribe === 'ok', open === 'ok' ? subscribe : `the namespace: ${open}`)
 }
 
 /** An expectation with a stable `id`, which readers of the JSON report use. `only`: the kinds of hubs to judge. */

@@ -35,6 +35,8 @@ export interface RequestInput {
   /** The key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
+  /** The minimum time limit for the answer, in milliseconds. */
+  readonly patienceMs?: number
 }
 
 const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
@@ -49,6 +51,8 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   /** Whether every connection has stayed open since the hub identified itself. If not, another device may answer. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
+  /** Whether the hub sends its id with answers to calls. A success without the id is then another server's. */
+  let signs = false
   const onDisconnected = () => {
     isSure = false
   }
@@ -90,7 +94,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   async function requestOnce(
     method: Method,
     path: string,
-    { show = 'key', body }: RequestInput = {},
+    { show = 'key', body, patienceMs = 0 }: RequestInput = {},
   ): Promise<Observation> {
     const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against
@@ -100,7 +104,11 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
       const text = body === undefined ? undefined : JSON.stringify(body)
       shown = show === 'key' ? key : UNKNOWN_KEY
       const isKeyless = show === 'no key'
-      return seenOf(await http.request(method, path, { key: !isKeyless, isFresh: isKeyless, body: text }), ms())
+      const sending = { key: !isKeyless, isFresh: isKeyless, body: text, timeoutMs: Math.max(timeoutMs, patienceMs) }
+      const seen = seenOf(await http.request(method, path, sending), ms())
+      if (show !== 'key') return seen
+      signs ||= seen.id !== null
+      return signs && seen.id === null && isOk(seen) ? { ...NONE, failure: 'nonsense', ms: seen.ms } : seen
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }

@@ -114,13 +114,17 @@ export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', nam
   return `/api/${prefix}/${manager}${filled}`
 }
 
+/** The minimum time limit for an install, which takes up to half a minute on hubs, and longer on busy ones. */
+const INSTALL_MS = 60_000
+
 export function operate(
   client: Client,
   prefix: ApiPrefix,
   name: ProbeName,
   { app, setting, ...options }: RequestInput & { readonly app?: string; readonly setting?: string } = {},
 ): Promise<Observation> {
-  return client.request(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), options)
+  const patienceMs = name === 'installFromAppStore' ? INSTALL_MS : 0
+  return client.request(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), { patienceMs, ...options })
 }
 
 export async function greetings(client: Client): Promise<Reading['pings']> {

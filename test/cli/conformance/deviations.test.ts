@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../../src/base/clock.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
 import { HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, ODD, type Plant } from './plants.ts'
@@ -38,6 +39,17 @@ test.concurrent.for(Object.entries(ODD))('a hub that %s has no findings', async 
 test.concurrent('a hub that limits requests has no findings', async () => {
   const { url } = await plant({ hub: { rateLimit: true } })
   expect(said(await reportOn(url, { ...all, limits: false, clock: hasty(50) }))).toEqual(NOTHING)
+})
+
+test.concurrent('a hub that needs longer for an install than for other requests has no findings', async () => {
+  const { url } = await plant({
+    misbehave: (hub) => hub.behave('slow-headers', { operation: 'installFromAppStore', ms: 3_000 }),
+  })
+  const patience: Clock = { ...hasty(), after: (ms, task) => hasty().after(ms === 15_000 ? 2_000 : ms, task) }
+  const report = await reportOn(url, { ...all, limits: false, downgrade: '1.0.0', clock: patience })
+  expect(said(report)).toEqual(NOTHING)
+  expect(outcome(report, 'installFromAppStore')).toBe('ok')
+  expect(report.problems).toEqual([])
 })
 
 test.concurrent.for([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(

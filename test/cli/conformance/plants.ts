@@ -106,6 +106,8 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
     { differs: ['error-body'] },
   ],
   'the apps cannot be subscribed to': [{ misbehave: behaves('refuse-subscription') }, { differs: ['subscribe'] }],
+  'the namespace is refused': [{ misbehave: behaves('refuse-namespace') }, { differs: ['subscribe'] }],
+  'the namespace is closed immediately': [{ misbehave: behaves('drop-realtime') }, { differs: ['subscribe'] }],
   'the handshake is refused': [{ misbehave: behaves('refuse-handshake') }, { differs: ['handshake'] }],
   'a ping has an id and no version': [
     changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers } }) => ({ headers })),
@@ -125,6 +127,11 @@ export const ODD: Readonly<Record<string, Plant>> = {
     ]),
   ),
   'begins its JSON with a byte order mark': changes(isOf('GET', /./), (answer) => ({ text: `\uFEFF${answer.text}` })),
+  'is behind a server that answers writes in its place': answers(WRITE, {
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    text: 'null',
+  }),
   'stays ready although its state is stopped': changes(GET_APP, (answer) => ({
     text: answer.text.replace('"ready":false', '"ready":true'),
   })),
