@@ -67,19 +67,22 @@ describe('a login', () => {
 
   it.each([
     [
-      'no script reads and no other site sends',
+      'no script reads, no other site sends, and no hub2mqtt at another path overwrites',
       {},
-      /^hub2mqtt_8099=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+      'localhost',
+      /^hub2mqtt_8099=[\w-]{43}; Max-Age=604800; HttpOnly; SameSite=Strict$/,
     ],
-    ['another hub2mqtt on another port of this host does not overwrite', { HTTP_PORT: '8100' }, /^hub2mqtt_8100=/],
+    ['no hub2mqtt on another port of this host overwrites', { HTTP_PORT: '8100' }, 'localhost', /^hub2mqtt_8100=/],
+    ['no container on another port of this host overwrites', {}, '127.0.0.1:8123', /^hub2mqtt_8123=/],
     [
       'is for TLS only if a trusted proxy reports TLS',
       { HTTP_TRUSTED_PROXIES: '127.0.0.1' },
+      'localhost',
       /; SameSite=Strict; Secure$/,
     ],
-  ])('sets a cookie that %s', async (_, more, cookie) => {
+  ])('sets a cookie that %s', async (_, more, host, cookie) => {
     const { ask } = await openDoor({ env: { ...env, ...more } })
-    const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
+    const forwarded = { host, 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
     const { headers } = await ask('/api/login', credentials(PASSWORD, forwarded))
     expect(headers['set-cookie']).toEqual([expect.stringMatching(cookie)])
   })
@@ -112,10 +115,20 @@ describe('a login', () => {
     const { ask, login, origin } = await openDoor({ env })
     const cookie = await login(PASSWORD)
     const renewed = async () => (await ask('/api/session', { headers: { cookie } })).headers['set-cookie']
-    expect(await renewed()).toEqual([`${cookie}; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict`])
+    expect(await renewed()).toEqual([`${cookie}; Max-Age=604800; HttpOnly; SameSite=Strict`])
     const { headers } = await ask('/api/logout', { method: 'POST', headers: { cookie, origin } })
-    expect(headers['set-cookie']?.[0]).toMatch(/^hub2mqtt_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
+    expect(headers['set-cookie']?.[0]).toMatch(/^hub2mqtt_\d+=; Max-Age=0; HttpOnly; SameSite=Strict$/)
     expect(await renewed()).toBeUndefined()
+  })
+
+  it('is found when the browser sends an older cookie of the same name before it', async () => {
+    const { ask, login, origin } = await openDoor({ env })
+    const [older, cookie] = [await login(PASSWORD), await login(PASSWORD)]
+    await ask('/api/logout', { method: 'POST', headers: { cookie: older, origin } })
+    const both = { cookie: `${older}; ${cookie}`, origin }
+    expect((await ask('/api/session', { headers: both })).headers['set-cookie']?.[0]).toContain(cookie)
+    await ask('/api/logout', { method: 'POST', headers: both })
+    expect((await ask('/api/state', { headers: { cookie } })).status).toBe(401)
   })
 
   it('is kept for the latest hundred browsers', async () => {
@@ -280,8 +293,8 @@ describe('a reverse proxy that is trusted', () => {
 
   it('determines the host name of the browser, whatever the Host of its own requests is', async () => {
     const { ask, login, told } = await openDoor({ env })
-    const cookie = await login(PASSWORD)
     const origin = 'https://home.example.org'
+    const cookie = await login(PASSWORD, { ...forwarded, origin })
     expect((await ask(RESTART, { method: 'POST', headers: { ...forwarded, cookie, origin } })).status).toBe(200)
     const other = { ...forwarded, cookie, origin: 'https://evil.example' }
     expect(await ask(RESTART, { method: 'POST', headers: other })).toMatchObject({ status: 403, code: 'origin' })
@@ -307,7 +320,7 @@ describe('a reverse proxy that is trusted', () => {
     'names the scheme as %s: of the pages at its host name, those of "%s" are of the same origin',
     async (named, same) => {
       const { ask, login, told, webSocket } = await openDoor({ env })
-      const cookie = await login(PASSWORD)
+      const cookie = await login(PASSWORD, { 'x-forwarded-host': HOME, origin: `https://${HOME}` })
       const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
       for (const scheme of ['http', 'https', 'ftp']) {
         const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }

@@ -227,8 +227,8 @@ export async function openDoor({
       live.value = loaded(changed)
     },
     /** Resolves with the cookie as a browser would send it. */
-    async login(password: string): Promise<string> {
-      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}` })))
+    async login(password: string, headers: Asking['headers'] = {}): Promise<string> {
+      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}`, ...headers })))
     },
     webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
       const socket = new WebSocket(`ws://${at}/api/live`, { headers })
