@@ -44,20 +44,26 @@ export function ConfirmDialog() {
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
+const CONFIRMED = 'confirmed'
+
 /** Uses the browser's own dialog, which keeps the focus inside and restores it when the dialog closes. */
 function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
+  const close = () => dialog.current?.close()
+  useLayoutEffect(() => {
+    dialog.current?.showModal()
+    // The question belongs to the view in which it was asked.
+    addEventListener('hashchange', close)
+    return () => removeEventListener('hashchange', close)
+  }, [])
+  const onClose = () => {
+    const isConfirmed = dialog.current?.returnValue === CONFIRMED
+    answer(isConfirmed ? { option: chosen.current?.checked ?? false } : undefined)
+  }
   return (
-    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={() => answer(undefined)}>
-      <form
-        method="dialog"
-        onSubmit={(event) => {
-          event.preventDefault()
-          answer({ option: chosen.current?.checked ?? false })
-        }}
-      >
+    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onClose}>
+      <form method="dialog">
         <h2 id="confirm-title">{title}</h2>
         <p>{text}</p>
         {list !== undefined && (
@@ -81,10 +87,10 @@ function Dialog({ title, text, action, danger, list, option, answer }: OpenQuest
           </label>
         )}
         <div class="buttons">
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button type="button" onClick={close}>
             {terms.cancel}
           </button>
-          <button type="submit" class={danger ? 'danger' : 'primary'}>
+          <button type="submit" value={CONFIRMED} class={danger ? 'danger' : 'primary'}>
             {action}
           </button>
         </div>
