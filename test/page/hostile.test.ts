@@ -105,6 +105,23 @@ describe.runIf(canBrowse)('a user without access', () => {
     await until('the limit', limited, 20_000, 100)
   })
 
+  test('is told if the browser does not keep the login, and is let in when another tab has logged in', async () => {
+    const { house, page } = await show({ config: { http: { password: PASSWORD } } })
+    const tryIt = async (at: Page) => {
+      await at.getByLabel('Password').fill(PASSWORD)
+      await at.getByRole('button', { name: 'Log in' }).click()
+    }
+    await page.route('**/api/login', (route) => route.fulfill({ status: 204 }))
+    await tryIt(page)
+    await page.getByRole('alert').getByText('The browser has not kept the login.').waitFor()
+    const other = await visit(house.url, {}, page.context())
+    await tryIt(other)
+    await other.getByText('Lumen Lights').first().waitFor()
+    // Chromium without a window never hides a page.
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await page.getByText('Lumen Lights').first().waitFor()
+  })
+
   test('may read on this machine, and sees how to get more access: by the printed address, without the token staying in it', async () => {
     const house = await startHouse()
     const page = await visit(house.url)

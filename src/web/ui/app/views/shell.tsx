@@ -31,6 +31,7 @@ const text = defineStrings('shell', {
   logout: 'Log out',
   leave: 'An action on several apps is in progress. Logging out stops it.',
   stale: 'No connection to hub2mqtt. This page may be out of date.',
+  closed: 'No live connection to hub2mqtt. At most 16 pages can be open, and a reverse proxy must forward WebSockets.',
   connecting: 'Connecting…',
   retryIn: 'Next try in {seconds} s.',
   retry: 'Try now',
@@ -47,6 +48,7 @@ const text = defineStrings('shell', {
   hint: 'This page is protected by a password.',
   action: 'Log in',
   wrong: 'The password is not correct.',
+  forgotten: 'The browser has not kept the login. Allow cookies, or open this page in a tab of its own.',
 })
 
 export function Shell() {
@@ -241,7 +243,7 @@ function whyHubs(store: Store): string {
 }
 
 function StaleBanner() {
-  const { channel } = usePage()
+  const { channel, store } = usePage()
   const now = useSignal(Date.now())
   useEffect(() => {
     const timer = setInterval(() => set(now, Date.now()), 1_000)
@@ -253,7 +255,8 @@ function StaleBanner() {
     <div class="banner warn" role="alert">
       <Glyph name="alert" />
       <span>
-        {text.stale} <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
+        {store.complete.value ? text.stale : text.closed}{' '}
+        <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
       </span>
       <button type="button" onClick={() => void channel.retryNow()}>
         {text.retry}
@@ -265,12 +268,22 @@ function StaleBanner() {
 function Login() {
   const field = useRef<HTMLInputElement>(null)
   const { busy, result, run } = useRequest<Result<unknown>>()
-  useEffect(() => field.current?.focus(), [])
+  const isForgotten = useSignal(false)
+  useEffect(() => {
+    field.current?.focus()
+    // The user may have logged in in another tab.
+    const wake = () => void (document.hidden || busy.value || open())
+    document.addEventListener('visibilitychange', wake)
+    return () => document.removeEventListener('visibilitychange', wake)
+  }, [])
   const login = async () => {
     const { current } = field
     if (busy.value || current === null || current.value === '') return
-    if ((await run(() => api.login(current.value))).ok) await open()
-    else current.select()
+    set(isForgotten, false)
+    if ((await run(() => api.login(current.value))).ok) {
+      await open()
+      set(isForgotten, true)
+    } else current.select()
   }
   const failure = result.value?.ok === false ? result.value : undefined
   return (
@@ -295,7 +308,7 @@ function Login() {
           <input ref={field} type="password" name="password" autocomplete="current-password" required />
         </label>
         <p class="bad-text" role="alert">
-          {failure?.status === 401 ? text.wrong : failure?.message}
+          {isForgotten.value ? text.forgotten : failure?.status === 401 ? text.wrong : failure?.message}
         </p>
         <button type="submit" class="primary" disabled={busy.value}>
           {text.action}
