@@ -127,19 +127,13 @@ export class AccessControl {
 
   #open(sender: Sender): Login {
     const key = this.#key
-    return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
+    return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), COOKIE_SECONDS, sender) }
   }
 
   /** Ends a session. Returns the cookie that makes the browser forget it. */
   logout(request: IncomingMessage, sender: Sender): string {
     for (const session of this.#sessionsOf(request, sender)) this.#sessions.close(session)
     return this.#setCookie('', 0, sender)
-  }
-
-  /** Renews a session. Returns the header that extends the lifetime of the browser's cookie. */
-  renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
-    const session = this.#openOf(request, sender)
-    return session === undefined ? {} : { 'set-cookie': this.#setCookie(session, SESSION_MS / 1000, sender) }
   }
 
   /** The cookie has no path, so that the browser limits it to the daemon's part of a reverse proxy. */
@@ -231,6 +225,8 @@ export class LoginLimit {
 }
 
 const SESSION_MS = 7 * 24 * 3_600_000
+/** As long as browsers allow, because a page that stays open uses the session without receiving the cookie again. */
+const COOKIE_SECONDS = 400 * 24 * 3_600
 const MAX_SESSIONS = 100
 
 const digest = (token: string) => createHash('sha256').update(token).digest('base64')

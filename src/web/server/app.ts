@@ -125,8 +125,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   const encodings = parseAccept(String(request.headers['accept-encoding'] ?? '')).filter(({ q }) => q > 0)
   const accepted = encodings.map(({ type }) => type)
   const found = await page.answer(path, accepted, ancestors)
-  if (found === undefined) return text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')
-  return path === '' ? { ...found, headers: { ...found.headers, ...access.renew(request, sender) } } : found
+  return found ?? text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')
 }
 
 /** Redirects a browser that opened the printed address to the same address without the token. */
