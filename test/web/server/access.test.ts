@@ -343,6 +343,21 @@ describe('a reverse proxy that is trusted', () => {
     expect(await ask(RESTART, { method: 'POST', headers })).toMatchObject({ status: 403, code: 'origin' })
   })
 
+  it.each(['HTTP_INGRESS', 'HTTP_TRUSTED_PROXIES'])(
+    'that authenticates users loses the live channel when a reload removes %s',
+    async (removed) => {
+      const clock = new FakeClock()
+      const trusting = { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' }
+      const { webSocket, reconfigure } = await openDoor({ env: trusting, clock })
+      const socket = webSocket({ 'x-ingress-path': '/x' })
+      expect(await fateOf(socket)).toBe('open')
+      const ended = new Promise((resolve) => socket.once('close', resolve))
+      reconfigure({ ...trusting, [removed]: '' })
+      await clock.advance(1_000)
+      expect(await ended).toBe(4401)
+    },
+  )
+
   it('can authenticate users, with any host name, only if that is configured', async () => {
     const ingress = { 'x-ingress-path': '/api/hassio_ingress/x', host: 'homeassistant.local:8123' }
     const origin = 'http://homeassistant.local:8123'
