@@ -121,6 +121,8 @@ export class AccessControl {
     if (waitMs > 0) return { waitMs }
     const { password: expected } = this.#config()
     if (expected === null || !(await this.#compare(password, expected))) return undefined
+    // A reload may have changed the password in the meantime, and the session must not be valid for the new one.
+    if (this.#config().password !== expected) return undefined
     this.#tries.forgive(sender.address)
     return this.#open(sender)
   }

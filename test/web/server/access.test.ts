@@ -138,6 +138,15 @@ describe('a login', () => {
     expect((await ask('/api/login', credentials(PASSWORD))).status).toBe(204)
   })
 
+  it('is refused if a reload changes the password while it is compared', async () => {
+    let password = PASSWORD
+    const access = accessWith(() => password)
+    const attempt = access.login(PASSWORD, SENDER)
+    password = 'another password'
+    expect(await attempt).toBeUndefined()
+    expect(await access.login(password, SENDER)).toHaveProperty('cookie')
+  })
+
   it('waits for at most eight other logins: passwords are compared one after the other', async () => {
     const access = accessWith(PASSWORD)
     const attempt = (password: string, from: number) => access.login(password, { ...SENDER, address: `10.0.0.${from}` })

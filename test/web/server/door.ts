@@ -110,10 +110,10 @@ const loaded = (env: Readonly<Record<string, string>>): Config => {
   return loadConfig({ env: variables(all) }).config
 }
 
-/** Returns the access control of a page with this password. */
-export const accessWith = (password: string, clock: Clock = new FakeClock()) =>
+/** Returns the access control of a page with this password, which a reload may change. */
+export const accessWith = (password: string | (() => string), clock: Clock = new FakeClock()) =>
   new AccessControl(
-    () => loaded({ HTTP_PASSWORD: password }).http,
+    () => loaded({ HTTP_PASSWORD: typeof password === 'string' ? password : password() }).http,
     () => '',
     clock,
   )
