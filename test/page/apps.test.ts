@@ -50,6 +50,21 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(house.hub().apps.get(BLINDS)?.enabled).toBe(true)
   })
 
+  test('ends a question when the user leaves its view, and keeps the focus after a confirmed one', async () => {
+    const { house, page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('link').click()
+    await page.getByRole('button', { name: 'Disable', exact: true }).click()
+    await page.getByRole('dialog').waitFor()
+    await page.goBack()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(asked(house, `/app/${HUE}/disable`)).toHaveLength(0)
+    const enabled = rowWith(page, 'Lumen Lights').getByRole('switch')
+    await enabled.press('Space')
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).press('Enter')
+    await rowWith(page, 'Lumen Lights').getByRole('switch', { checked: false }).waitFor()
+    expect(await enabled.evaluate((button) => button.matches(':focus'))).toBe(true)
+  })
+
   test('shows why actions that the configuration refuses are not possible', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()

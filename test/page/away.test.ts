@@ -1,8 +1,10 @@
+import { once } from 'node:events'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme } from './support/browser.ts'
-import { type HouseOptions, rowWith, show } from './support/house.ts'
+import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
+import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 
@@ -128,3 +130,18 @@ test.runIf(canBrowse)(
     }
   },
 )
+
+describe.runIf(canBrowse)('while the live channel cannot be opened', () => {
+  test('the page says so from the start, and shows the apps when it can', async () => {
+    const house = await startHouse()
+    const others = Array.from({ length: 16 }, () => new WebSocket(`${house.url.replace('http', 'ws')}api/live`))
+    await Promise.all(others.map((other) => once(other, 'open')))
+    const page = await visit(house.url)
+    await page.getByRole('alert').filter({ hasText: 'At most 16 pages can be open' }).waitFor()
+    await page.getByText('Not live', { exact: true }).waitFor()
+    for (const other of others) other.terminate()
+    await page.getByRole('button', { name: 'Try now' }).click()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
+    await page.getByRole('alert').filter({ hasText: 'At most 16 pages' }).waitFor({ state: 'detached' })
+  })
+})

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
@@ -103,6 +104,33 @@ describe.runIf(canBrowse)('a user without access', () => {
       return await page.getByText(/Too many attempts; wait \d+ s/).isVisible()
     }
     await until('the limit', limited, 20_000, 100)
+  })
+
+  test('sees no question over the login if a reload sets the password while it is open', async () => {
+    const { house, page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('switch').click()
+    await page.getByRole('dialog').waitFor()
+    const file = await readFile(house.file, 'utf8')
+    house.daemon.reload(file.replace('"http":{', `"http":{"password":"${PASSWORD}",`))
+    await page.getByLabel('Password').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached', timeout: 5_000 })
+  })
+
+  test('is told if the browser does not keep the login, and is let in when another tab has logged in', async () => {
+    const { house, page } = await show({ config: { http: { password: PASSWORD } } })
+    const tryIt = async (at: Page) => {
+      await at.getByLabel('Password').fill(PASSWORD)
+      await at.getByRole('button', { name: 'Log in' }).click()
+    }
+    await page.route('**/api/login', (route) => route.fulfill({ status: 204 }))
+    await tryIt(page)
+    await page.getByRole('alert').getByText('The browser has not kept the login.').waitFor()
+    const other = await visit(house.url, {}, page.context())
+    await tryIt(other)
+    await other.getByText('Lumen Lights').first().waitFor()
+    // Chromium without a window never hides a page.
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await page.getByText('Lumen Lights').first().waitFor()
   })
 
   test('may read on this machine, and sees how to get more access: by the printed address, without the token staying in it', async () => {

@@ -1,5 +1,5 @@
 /** With PICTURES=1, saves screenshots of all views. */
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
@@ -201,4 +201,23 @@ test.runIf(canBrowse).each(Object.keys(VIEWS))('the view is accessible, in both 
     }
     expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
   }
+})
+
+test.runIf(canBrowse)('the colours of the system hide neither a switch nor what is chosen', async () => {
+  // A time zone gives the page a profile of its own, because the colours would stay.
+  const page = await visit(open.page, { timezone: 'UTC' })
+  await app(page)
+  await page.emulateMedia({ forcedColors: 'active' })
+  const lookOf = async (one: Locator) => (await one.screenshot()).toString('base64')
+  const row = (name: string) => page.getByRole('row').filter({ hasText: name })
+  const on = await lookOf(row('Lumen Lights').getByRole('switch', { checked: true }))
+  expect(await lookOf(row('Bramblewood Blinds').getByRole('switch', { checked: false }).first())).not.toBe(on)
+  const all = page.getByRole('button', { name: /^All / })
+  const pressed = await lookOf(all)
+  await page.getByRole('button', { name: /^Crashed / }).click()
+  expect(await lookOf(all)).not.toBe(pressed)
+  const apps = page.getByRole('navigation').getByRole('link', { name: 'Apps' })
+  const current = await lookOf(apps)
+  await page.getByRole('link', { name: 'Activity' }).click()
+  expect(await lookOf(apps)).not.toBe(current)
 })

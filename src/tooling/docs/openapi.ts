@@ -129,7 +129,12 @@ export function openapi(): string {
     ),
     components: {
       securitySchemes: {
-        cookie: { type: 'apiKey', in: 'cookie', name: 'hub2mqtt_8099', description: 'The name ends with `http.port`.' },
+        cookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'hub2mqtt_8099',
+          description: 'The name ends with the port of the page, by default `http.port`.',
+        },
         token: { type: 'http', scheme: 'bearer', description: 'One of `http.tokens`, or the start-up token.' },
       },
       parameters: Object.fromEntries(

@@ -44,8 +44,6 @@ export class AccessControl {
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  /** The cookie's name. It contains the port, so that daemons on one host do not overwrite each other's cookies. */
-  readonly #cookie: string
 
   /** @param startToken returns the login token; called only while no password is set */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
@@ -54,7 +52,6 @@ export class AccessControl {
     this.#sessions = sessions
     this.#tries = new LoginLimit(clock)
     this.#tokenTries = new LoginLimit(clock)
-    this.#cookie = `hub2mqtt_${config().port}`
   }
 
   readonly senderOf = (request: IncomingMessage): Sender => senderOf(request, this.#config())
@@ -75,7 +72,7 @@ export class AccessControl {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
     // Refuse a session without an origin: browsers send cookies automatically, so a cookie does not prove the origin.
-    if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
+    if (writes && origin === 'absent' && this.#sessionsOf(request, sender).length > 0)
       return refuse(403, 'origin', 'A browser must send the Origin header.')
     if (writes && !isPlain(request))
       return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
@@ -104,8 +101,7 @@ export class AccessControl {
       return caller(this.#isStartToken(given) ? 'full' : null)
     }
     if (sender.ingress) return caller('full')
-    const [session, key] = [this.#sessionOf(request), this.#key]
-    if (session !== undefined && this.#sessions.has(session, key)) return caller('full')
+    if (this.#openOf(request, sender) !== undefined) return caller('full')
     return caller(this.loginBy === 'token' && sender.local ? 'local' : null)
   }
 
@@ -125,37 +121,43 @@ export class AccessControl {
     if (waitMs > 0) return { waitMs }
     const { password: expected } = this.#config()
     if (expected === null || !(await this.#compare(password, expected))) return undefined
+    // A reload may have changed the password in the meantime, and the session must not be valid for the new one.
+    if (this.#config().password !== expected) return undefined
     this.#tries.forgive(sender.address)
     return this.#open(sender)
   }
 
   #open(sender: Sender): Login {
     const key = this.#key
-    return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
+    return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), COOKIE_SECONDS, sender) }
   }
 
   /** Ends a session. Returns the cookie that makes the browser forget it. */
   logout(request: IncomingMessage, sender: Sender): string {
-    const session = this.#sessionOf(request)
-    if (session !== undefined) this.#sessions.close(session)
+    for (const session of this.#sessionsOf(request, sender)) this.#sessions.close(session)
     return this.#setCookie('', 0, sender)
   }
 
-  /** Renews a session. Returns the header that extends the lifetime of the browser's cookie. */
-  renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
-    const session = this.#sessionOf(request)
-    if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
-    return { 'set-cookie': this.#setCookie(session, SESSION_MS / 1000, sender) }
+  /** The cookie has no path, so that the browser limits it to the daemon's part of a reverse proxy. */
+  #setCookie(value: string, seconds: number, sender: Sender): string {
+    return `${this.#cookieFor(sender)}=${value}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${sender.scheme === 'https' ? '; Secure' : ''}`
   }
 
-  #setCookie(value: string, seconds: number, { scheme }: Sender): string {
-    return `${this.#cookie}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${scheme === 'https' ? '; Secure' : ''}`
+  /** The cookie's name. It contains the port that the browser uses, because browsers send cookies to all ports of a host. */
+  #cookieFor({ host }: Sender): string {
+    return `hub2mqtt_${URL.parse(`http://${host}`)?.port || this.#config().port}`
   }
 
-  #sessionOf({ headers }: IncomingMessage): string | undefined {
-    const start = `${this.#cookie}=`
-    const pair = headers.cookie?.split(/; */).find((one) => one.startsWith(start))
-    return pair?.slice(start.length)
+  /** Returns the session that is open. A browser may also send an older one, because the printed address has another path. */
+  #openOf(request: IncomingMessage, sender: Sender): string | undefined {
+    const key = this.#key
+    return this.#sessionsOf(request, sender).find((session) => this.#sessions.has(session, key))
+  }
+
+  #sessionsOf({ headers }: IncomingMessage, sender: Sender): readonly string[] {
+    const start = `${this.#cookieFor(sender)}=`
+    const pairs = headers.cookie?.split(/; */).filter((one) => one.startsWith(start)) ?? []
+    return pairs.map((pair) => pair.slice(start.length))
   }
 
   async #compare(given: string, expected: string): Promise<boolean> {
@@ -225,6 +227,8 @@ export class LoginLimit {
 }
 
 const SESSION_MS = 7 * 24 * 3_600_000
+/** As long as browsers allow, because a page that stays open uses the session without receiving the cookie again. */
+const COOKIE_SECONDS = 400 * 24 * 3_600
 const MAX_SESSIONS = 100
 
 const digest = (token: string) => createHash('sha256').update(token).digest('base64')

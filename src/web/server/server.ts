@@ -66,6 +66,8 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
       requestTimeout: TIMEOUT_MS,
       keepAliveTimeout: TIMEOUT_MS,
       connectionsCheckingInterval: 1000,
+      // Clients such as `curl --http2` offer HTTP/2 with every request. A server may ignore an offer.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
     },
     (request, response) => {
       unanswered.add(response)

@@ -67,19 +67,22 @@ describe('a login', () => {
 
   it.each([
     [
-      'no script reads and no other site sends',
+      'no script reads, no other site sends, no hub2mqtt at another path overwrites, and a page keeps that stays open',
       {},
-      /^hub2mqtt_8099=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+      'localhost',
+      /^hub2mqtt_8099=[\w-]{43}; Max-Age=34560000; HttpOnly; SameSite=Strict$/,
     ],
-    ['another hub2mqtt on another port of this host does not overwrite', { HTTP_PORT: '8100' }, /^hub2mqtt_8100=/],
+    ['no hub2mqtt on another port of this host overwrites', { HTTP_PORT: '8100' }, 'localhost', /^hub2mqtt_8100=/],
+    ['no container on another port of this host overwrites', {}, '127.0.0.1:8123', /^hub2mqtt_8123=/],
     [
       'is for TLS only if a trusted proxy reports TLS',
       { HTTP_TRUSTED_PROXIES: '127.0.0.1' },
+      'localhost',
       /; SameSite=Strict; Secure$/,
     ],
-  ])('sets a cookie that %s', async (_, more, cookie) => {
+  ])('sets a cookie that %s', async (_, more, host, cookie) => {
     const { ask } = await openDoor({ env: { ...env, ...more } })
-    const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
+    const forwarded = { host, 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
     const { headers } = await ask('/api/login', credentials(PASSWORD, forwarded))
     expect(headers['set-cookie']).toEqual([expect.stringMatching(cookie)])
   })
@@ -108,14 +111,15 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(false)
   })
 
-  it('is renewed in the browser whenever the page requests the session, until it ends', async () => {
+  it('is found when the browser sends an older cookie of the same name before it', async () => {
     const { ask, login, origin } = await openDoor({ env })
-    const cookie = await login(PASSWORD)
-    const renewed = async () => (await ask('/api/session', { headers: { cookie } })).headers['set-cookie']
-    expect(await renewed()).toEqual([`${cookie}; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict`])
-    const { headers } = await ask('/api/logout', { method: 'POST', headers: { cookie, origin } })
-    expect(headers['set-cookie']?.[0]).toMatch(/^hub2mqtt_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
-    expect(await renewed()).toBeUndefined()
+    const [older, cookie] = [await login(PASSWORD), await login(PASSWORD)]
+    const out = await ask('/api/logout', { method: 'POST', headers: { cookie: older, origin } })
+    expect(out.headers['set-cookie']?.[0]).toMatch(/^hub2mqtt_\d+=; Max-Age=0; HttpOnly; SameSite=Strict$/)
+    const both = { cookie: `${older}; ${cookie}`, origin }
+    expect((await ask('/api/state', { headers: both })).status).toBe(200)
+    await ask('/api/logout', { method: 'POST', headers: both })
+    expect((await ask('/api/state', { headers: { cookie } })).status).toBe(401)
   })
 
   it('is kept for the latest hundred browsers', async () => {
@@ -132,6 +136,15 @@ describe('a login', () => {
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt()).toBe(401)
     expect(await attempt()).toBe(429)
     expect((await ask('/api/login', credentials(PASSWORD))).status).toBe(204)
+  })
+
+  it('is refused if a reload changes the password while it is compared', async () => {
+    let password = PASSWORD
+    const access = accessWith(() => password)
+    const attempt = access.login(PASSWORD, SENDER)
+    password = 'another password'
+    expect(await attempt).toBeUndefined()
+    expect(await access.login(password, SENDER)).toHaveProperty('cookie')
   })
 
   it('waits for at most eight other logins: passwords are compared one after the other', async () => {
@@ -280,8 +293,8 @@ describe('a reverse proxy that is trusted', () => {
 
   it('determines the host name of the browser, whatever the Host of its own requests is', async () => {
     const { ask, login, told } = await openDoor({ env })
-    const cookie = await login(PASSWORD)
     const origin = 'https://home.example.org'
+    const cookie = await login(PASSWORD, { ...forwarded, origin })
     expect((await ask(RESTART, { method: 'POST', headers: { ...forwarded, cookie, origin } })).status).toBe(200)
     const other = { ...forwarded, cookie, origin: 'https://evil.example' }
     expect(await ask(RESTART, { method: 'POST', headers: other })).toMatchObject({ status: 403, code: 'origin' })
@@ -307,7 +320,7 @@ describe('a reverse proxy that is trusted', () => {
     'names the scheme as %s: of the pages at its host name, those of "%s" are of the same origin',
     async (named, same) => {
       const { ask, login, told, webSocket } = await openDoor({ env })
-      const cookie = await login(PASSWORD)
+      const cookie = await login(PASSWORD, { 'x-forwarded-host': HOME, origin: `https://${HOME}` })
       const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
       for (const scheme of ['http', 'https', 'ftp']) {
         const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }
@@ -338,6 +351,21 @@ describe('a reverse proxy that is trusted', () => {
     const headers = { ...forwarded, cookie, origin: 'https://home.example.org' }
     expect(await ask(RESTART, { method: 'POST', headers })).toMatchObject({ status: 403, code: 'origin' })
   })
+
+  it.each(['HTTP_INGRESS', 'HTTP_TRUSTED_PROXIES'])(
+    'that authenticates users loses the live channel when a reload removes %s',
+    async (removed) => {
+      const clock = new FakeClock()
+      const trusting = { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' }
+      const { webSocket, reconfigure } = await openDoor({ env: trusting, clock })
+      const socket = webSocket({ 'x-ingress-path': '/x' })
+      expect(await fateOf(socket)).toBe('open')
+      const ended = new Promise((resolve) => socket.once('close', resolve))
+      reconfigure({ ...trusting, [removed]: '' })
+      await clock.advance(1_000)
+      expect(await ended).toBe(4401)
+    },
+  )
 
   it('can authenticate users, with any host name, only if that is configured', async () => {
     const ingress = { 'x-ingress-path': '/api/hassio_ingress/x', host: 'homeassistant.local:8123' }

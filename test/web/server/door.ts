@@ -110,10 +110,10 @@ const loaded = (env: Readonly<Record<string, string>>): Config => {
   return loadConfig({ env: variables(all) }).config
 }
 
-/** Returns the access control of a page with this password. */
-export const accessWith = (password: string, clock: Clock = new FakeClock()) =>
+/** Returns the access control of a page with this password, which a reload may change. */
+export const accessWith = (password: string | (() => string), clock: Clock = new FakeClock()) =>
   new AccessControl(
-    () => loaded({ HTTP_PASSWORD: password }).http,
+    () => loaded({ HTTP_PASSWORD: typeof password === 'string' ? password : password() }).http,
     () => '',
     clock,
   )
@@ -227,8 +227,8 @@ export async function openDoor({
       live.value = loaded(changed)
     },
     /** Resolves with the cookie as a browser would send it. */
-    async login(password: string): Promise<string> {
-      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}` })))
+    async login(password: string, headers: Asking['headers'] = {}): Promise<string> {
+      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}`, ...headers })))
     },
     webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
       const socket = new WebSocket(`ws://${at}/api/live`, { headers })

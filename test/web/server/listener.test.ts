@@ -145,6 +145,13 @@ describe('the HTTP listener', () => {
     for (const header of HEADERS) expect(answer.toLowerCase()).toContain(header)
   }, 9_000)
 
+  it('answers a request that offers another protocol, such as HTTP/2, as if it offered none', async () => {
+    await start()
+    const offer = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
+    const answer = await raw(`GET /one HTTP/1.1\r\nHost: localhost\r\n${offer}\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 .*\{"one":1\}\n$/s)
+  })
+
   it('closes the connection of a request with a body instead of reading it', async () => {
     await start()
     const answer = await raw(

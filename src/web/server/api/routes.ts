@@ -141,7 +141,7 @@ export const ROUTES: readonly Route[] = [
   get('api/session', 'open', {
     doc: 'The access of the client, and how to log in.',
     answers: { 200: { doc: "The client's session.", schema: protocol.SESSION } },
-    run({ access, topics, version, setup }, { incoming, sender, caller }) {
+    run({ access, topics, version, setup }, { caller }) {
       const session: protocol.Session = {
         access: caller.access,
         login: access.loginBy,
@@ -150,7 +150,7 @@ export const ROUTES: readonly Route[] = [
         member: topics.member,
         setup: setup !== undefined,
       }
-      return { ...json(200, session), headers: access.renew(incoming, sender) }
+      return json(200, session)
     },
   }),
   post('api/login', 'open', {

@@ -83,7 +83,7 @@ const HIDDEN_MS = 500
 
 /** @param mayRetry called before each retry; `false` ends the channel, because the session has changed */
 function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
-  /** `stale`: the connection was lost, so the page shows old data. */
+  /** `stale`: there is no connection, so the page shows old data or none. */
   const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
   /** When the next attempt starts, in epoch milliseconds; `undefined` while connected or connecting. */
   const retryAt = signal<number | undefined>(undefined)
@@ -157,7 +157,7 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     socket = undefined
     frames = []
     clearTimeout(silence)
-    liveness.value = store.complete.value ? 'stale' : 'connecting'
+    liveness.value = 'stale'
     const wait = backoff.next()
     retryAt.value = Date.now() + wait
     retry = setTimeout(() => void retryNow(), wait)

@@ -47,18 +47,24 @@ export function ConfirmDialog() {
 
 interface ModalProps {
   readonly title: string
-  readonly onClose: () => void
-  readonly onSubmit?: (event: Event) => void
+  /** @param value that of the button that closed the dialog; empty if the dialog was cancelled */
+  readonly onClose: (value: string) => void
   readonly children: ComponentChildren
 }
 
 /** Uses the browser's own dialog, which keeps the focus inside and restores it when the dialog closes. */
-export function Modal({ title, onClose, onSubmit, children }: ModalProps) {
+export function Modal({ title, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => {
+    const close = () => dialog.current?.close()
+    dialog.current?.showModal()
+    // The dialog belongs to the view in which it was opened.
+    addEventListener('hashchange', close)
+    return () => removeEventListener('hashchange', close)
+  }, [])
   return (
-    <dialog ref={dialog} class="confirm" aria-label={title} onClose={onClose}>
-      <form method="dialog" onSubmit={onSubmit}>
+    <dialog ref={dialog} class="confirm" aria-label={title} onClose={() => onClose(dialog.current?.returnValue ?? '')}>
+      <form method="dialog">
         <h2>{title}</h2>
         {children}
       </form>
@@ -66,14 +72,14 @@ export function Modal({ title, onClose, onSubmit, children }: ModalProps) {
   )
 }
 
+const CONFIRMED = 'confirmed'
+
 function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
   const chosen = useRef<HTMLInputElement>(null)
-  const onSubmit = (event: Event) => {
-    event.preventDefault()
-    answer({ option: chosen.current?.checked ?? false })
-  }
+  const onClose = (value: string) =>
+    answer(value === CONFIRMED ? { option: chosen.current?.checked ?? false } : undefined)
   return (
-    <Modal title={title} onClose={() => answer(undefined)} onSubmit={onSubmit}>
+    <Modal title={title} onClose={onClose}>
       <p>{text}</p>
       {list !== undefined && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard.
@@ -99,7 +105,7 @@ function Dialog({ title, text, action, danger, list, option, answer }: OpenQuest
         <button type="button" onClick={({ currentTarget }) => currentTarget.closest('dialog')?.close()}>
           {terms.cancel}
         </button>
-        <button type="submit" class={danger ? 'danger' : 'primary'}>
+        <button type="submit" value={CONFIRMED} class={danger ? 'danger' : 'primary'}>
           {action}
         </button>
       </div>

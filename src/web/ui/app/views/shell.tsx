@@ -1,9 +1,10 @@
+import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { bulk, isInProgress } from '../actions.ts'
 import { api, type Result } from '../api.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry, Store } from '../live/store.ts'
-import { IconButton, submits, useNow, useRequest } from '../parts/controls.tsx'
+import { IconButton, set, submits, useNow, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
@@ -30,6 +31,7 @@ const text = defineStrings('shell', {
   logout: 'Log out',
   leave: 'An action on several apps is in progress. Logging out stops it.',
   stale: 'No connection to hub2mqtt. This page may be out of date.',
+  closed: 'No live connection to hub2mqtt. At most 16 pages can be open, and a reverse proxy must forward WebSockets.',
   connecting: 'Connecting…',
   retryIn: 'Next try in {seconds} s.',
   retry: 'Try now',
@@ -46,6 +48,7 @@ const text = defineStrings('shell', {
   hint: 'This page is protected by a password.',
   action: 'Log in',
   wrong: 'The password is not correct.',
+  forgotten: 'The browser has not kept the login. Allow cookies, or open this page in a tab of its own.',
 })
 
 export function Shell() {
@@ -240,7 +243,7 @@ function whyHubs(store: Store): string {
 }
 
 function StaleBanner() {
-  const { channel } = usePage()
+  const { channel, store } = usePage()
   const now = useNow()
   const at = channel.retryAt.value
   const seconds = at === undefined ? 0 : Math.max(0, Math.ceil((at - now.value) / 1000))
@@ -248,7 +251,8 @@ function StaleBanner() {
     <div class="banner warn" role="alert">
       <Glyph name="alert" />
       <span>
-        {text.stale} <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
+        {store.complete.value ? text.stale : text.closed}{' '}
+        <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
       </span>
       <button type="button" onClick={() => void channel.retryNow()}>
         {text.retry}
@@ -260,12 +264,24 @@ function StaleBanner() {
 function Login() {
   const field = useRef<HTMLInputElement>(null)
   const { busy, result, run } = useRequest<Result<unknown>>()
-  useEffect(() => field.current?.focus(), [])
+  const isForgotten = useSignal(false)
+  useEffect(() => {
+    // A question belongs to the page behind the login, and would keep the focus.
+    document.querySelector('dialog')?.close()
+    field.current?.focus()
+    // The user may have logged in in another tab.
+    const wake = () => void (document.hidden || busy.value || open())
+    document.addEventListener('visibilitychange', wake)
+    return () => document.removeEventListener('visibilitychange', wake)
+  }, [])
   const login = async () => {
     const { current } = field
     if (busy.value || current === null || current.value === '') return
-    if ((await run(() => api.login(current.value))).ok) await open()
-    else current.select()
+    set(isForgotten, false)
+    if ((await run(() => api.login(current.value))).ok) {
+      await open()
+      set(isForgotten, true)
+    } else current.select()
   }
   const failure = result.value?.ok === false ? result.value : undefined
   return (
@@ -290,7 +306,7 @@ function Login() {
           <input ref={field} type="password" name="password" autocomplete="current-password" required />
         </label>
         <p class="bad-text" role="alert">
-          {failure?.status === 401 ? text.wrong : failure?.message}
+          {isForgotten.value ? text.forgotten : failure?.status === 401 ? text.wrong : failure?.message}
         </p>
         <button type="submit" class="primary" disabled={busy.value}>
           {text.action}
