@@ -66,10 +66,19 @@ function endWithLauncher() {
   process.channel?.unref()
 }
 
-/** The daemon reloads its configuration on SIGHUP. Until it handles the signal, SIGHUP would kill it. */
-function surviveEarlyReload() {
+/**
+ * Acts for the daemon until it handles signals. Without this, SIGHUP, which requests a reload, would kill it, and the
+ * first process of a container would ignore SIGINT and SIGTERM.
+ */
+function handleEarlySignals() {
   const [command = 'run'] = process.argv.slice(2)
-  if (command === 'run' || command.startsWith('-')) process.on('SIGHUP', () => {})
+  if (!['run', 'demo'].includes(command) && !command.startsWith('-')) return
+  process.on('SIGHUP', () => {})
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) === 1) process.exit(0)
+    })
+  }
 }
 
 /**
@@ -117,7 +126,7 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
-  surviveEarlyReload()
+  handleEarlySignals()
   endWithLauncher()
   module.enableCompileCache(CACHE)
   // A checkout runs its sources. The package and the image run the bundle, which starts faster.

@@ -1,3 +1,4 @@
+import { exitCodes } from './cli/command.ts'
 import { takeLittleMemory } from './cli/memory.ts'
 import { perform } from './cli/perform.ts'
 
@@ -11,11 +12,16 @@ const io = {
   warn: (line: string) => console.error(line),
 }
 
-/** Lets the command complete and set its exit code if a reader such as `head` closes the pipe early. */
+let isOutputLost = false
+
+/** Lets the command complete if its output cannot be written. It fails, unless a reader such as `head` ended early. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
+      if (error.code === 'EPIPE' || isOutputLost) return
+      isOutputLost = true
+      process.exitCode ||= exitCodes.failed.code
+      io.warn(`hub2mqtt: the output cannot be written: ${error.message}`)
     })
   }
 }
@@ -23,8 +29,9 @@ function outliveReaders(): void {
 /** Time limit for closing connections. A WebSocket to a hub that does not respond would take half a minute. */
 const LINGER_MS = 500
 
-process.exitCode = await perform(process.argv.slice(2), io, () => {
+const code = await perform(process.argv.slice(2), io, () => {
   takeLittleMemory()
   outliveReaders()
 })
+if (!isOutputLost || code !== exitCodes.ok.code) process.exitCode = code
 setTimeout(() => process.exit(), LINGER_MS).unref()

@@ -163,11 +163,16 @@ export class NatsStore implements Store, AsyncDisposable {
 
   async #report(connection: NatsConnection): Promise<void> {
     const { log } = this.#options
+    let isLost = false
     for await (const status of connection.status()) {
-      if (status.type === 'disconnect') log.warn('connection to NATS lost')
+      // Each attempt that a server refuses, such as with a wrong password, counts as another disconnect.
+      if (status.type === 'disconnect') {
+        if (!isLost) log.warn('connection to NATS lost')
+        isLost = true
+      }
       if (status.type === 'reconnect') {
-        this.#isRefused = false
-        log.info('connected to NATS again')
+        if (isLost) log.info('connected to NATS again')
+        isLost = this.#isRefused = false
       }
       if (status.type === 'error') this.#failed(status.error)
     }

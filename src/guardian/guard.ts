@@ -26,6 +26,8 @@ interface GuardOptions extends Pick<Context, 'isConnected'> {
 
 const MINUTE_MS = 60_000
 const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
+/** A scheduled restart that is due for longer is skipped: the machine was suspended, or its clock was set. */
+const MAX_LATE_MS = 5 * MINUTE_MS
 
 export class Guard implements Guardian {
   readonly #options: GuardOptions
@@ -236,7 +238,7 @@ export class Guard implements Guardian {
     const { guard, updates } = this.#options.live.value
     for (const cancel of this.#schedules.splice(0)) cancel()
     for (const [pattern, cron] of guard.schedule) {
-      this.#repeat(cron, guard.time_zone, MINUTE_MS, () => this.#onSchedule(pattern))
+      this.#repeat(cron, guard.time_zone, MINUTE_MS, (lateMs) => this.#onSchedule(pattern, lateMs))
     }
     const { policy, window, time_zone } = updates
     if (policy !== 'window' || window.start === null) return
@@ -244,7 +246,7 @@ export class Guard implements Guardian {
   }
 
   /** Runs `task` at the times of `cron`. Checks the clock at least every `checkMs`, because the clock may be set. */
-  #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
+  #repeat(cron: string, timeZone: string | null, checkMs: number, task: (lateMs: number) => void): void {
     const { clock } = this.#options
     let cancel = () => {}
     const awaitNext = (from: number) => {
@@ -254,14 +256,18 @@ export class Guard implements Guardian {
         // Read the clock only once, so that a task that is not yet due is scheduled again, not skipped.
         const now = clock.now()
         awaitNext(now >= at ? at : now)
-        if (now >= at) task()
+        if (now >= at) task(now - at)
       })
     }
     awaitNext(clock.now())
     this.#schedules.push(() => cancel())
   }
 
-  #onSchedule(pattern: string): void {
+  #onSchedule(pattern: string, lateMs: number): void {
+    if (lateMs > MAX_LATE_MS) {
+      this.#options.log.info({ pattern }, 'no scheduled restart: its time has passed')
+      return
+    }
     const fits = appFilter([pattern], [])
     const apps = [...this.#hubs.values()].flatMap(({ apps }) => [...apps.keys()])
     if (!apps.some(fits)) this.#options.log.info({ pattern }, 'no scheduled restart: no app matches')

@@ -18,6 +18,8 @@ const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
 /** Pauses while a hub answers 429 without `Retry-After`; doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
+/** For this long after the start, the state of a hub that answers only 429 stays unknown; then the hub is offline. */
+const UNKNOWN_MS = 10_000
 /** Minimum time between early reads of the list because of an unknown app or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
@@ -115,7 +117,9 @@ export class Session {
   }
 
   async #run(): Promise<void> {
-    const backoff = new Backoff({ ...BACKOFF, random: this.#dependencies.random })
+    const { clock, random } = this.#dependencies
+    const backoff = new Backoff({ ...BACKOFF, random })
+    const unknownUntil = clock.elapsed() + UNKNOWN_MS
     while (!this.#stop.signal.aborted) {
       try {
         await this.#gate.run({ signal: this.#stop.signal }, (slot) => this.#read(slot))
@@ -126,8 +130,11 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // A hub that limits requests is not offline (see `#poll`).
-        if (failure.code === 'rate_limited' && this.#status.current.online) {
+        // A hub that limits requests is not offline (see `#poll`). It may do so at a handover, because the
+        // former owner has just sent it requests.
+        const { online, reason } = this.#status.current
+        const mayBeOnline = online || (reason === 'connecting' && clock.elapsed() < unknownUntil)
+        if (failure.code === 'rate_limited' && mayBeOnline) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }

@@ -42,7 +42,10 @@ const MAIN = `
 const [what, value] = process.argv.slice(2)
 if (what === 'exit') process.exit(Number(value))
 if (what === 'die') process.kill(process.pid, value)
-if (what === 'run' && value === 'hup') process.kill(process.pid, 'SIGHUP')
+if (what === 'run' && value?.startsWith('SIG')) {
+  process.kill(process.pid, value)
+  if (value !== 'SIGHUP') setTimeout(() => process.exit(7), 3000)
+}
 if (what === 'wait') {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => { console.log('got ' + signal); process.exit(5) })
   setInterval(() => {}, 1000)
@@ -99,6 +102,11 @@ describe('the launcher under a Node that is new enough', () => {
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'source' })
   })
 
+  it.each(['SIGINT', 'SIGTERM'])('stops the daemon with 0 on %s before the daemon has its own handler', (signal) => {
+    expect(run(process.execPath, bin, 'run', signal)).toMatchObject({ status: 0, signal: null })
+    expect(run(process.execPath, bin, 'die', signal)).toMatchObject({ status: null, signal })
+  })
+
   it('starts the bundle of an image and of a package that has one, and never that of a checkout, which may be outdated', () => {
     const started = (name: string, source = true) =>
       JSON.parse(run(process.execPath, checkout(name, { source, compiled: true })).stdout)
@@ -126,7 +134,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
     })
 
     it('survives SIGHUP before the daemon has its own handler, and other commands do not', () => {
-      expect(run(node, bin, 'run', 'hup')).toMatchObject({ status: 0, signal: null })
+      expect(run(node, bin, 'run', 'SIGHUP')).toMatchObject({ status: 0, signal: null })
       expect(run(node, bin, 'die', 'SIGHUP')).toMatchObject({ status: null, signal: 'SIGHUP' })
     })
 

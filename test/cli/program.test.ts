@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, openSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer as createWebServer } from 'node:http'
 import { createServer } from 'node:net'
@@ -66,6 +66,15 @@ describe('the program', () => {
     const [errors, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])
     expect({ status, errors }).toEqual({ status: 1, errors: '' })
   })
+
+  test.runIf(available(existsSync('/dev/full'), 'the test of a full disk', 'there is no /dev/full'))(
+    'reports that its output cannot be written',
+    async () => {
+      await using child = new Process(process.execPath, [PROGRAM, '--help'], { output: openSync('/dev/full', 'w') })
+      expect(await child.closed).toBe('code 1')
+      expect(child.errors).toEqual(['hub2mqtt: the output cannot be written: ENOSPC: no space left on device, write'])
+    },
+  )
 
   test('prints the effective configuration without its secrets, and its warnings separately', async () => {
     const { status, stdout, stderr } = await performed(['check-config'], {

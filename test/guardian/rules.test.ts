@@ -630,6 +630,13 @@ describe('restarts by schedule', () => {
     await stand.expectAfter(5 * HOUR, [])
   })
 
+  test('are left out if the clock is set to hours after their time, as on a machine that was suspended', async () => {
+    const stand = new Stand('guard: { watch: ["*"], schedule: { a: "0 14 * * *" }, time_zone: UTC }').start('a')
+    stand.clock.step(5 * HOUR)
+    await stand.expectAfter(2 * MINUTE, [])
+    await stand.expectAfter(21 * HOUR, ['a'])
+  })
+
   test('keep the hour of the time zone when the clocks change', async () => {
     const stand = new Stand('guard: { watch: ["*"], schedule: { a: "0 4 * * *" }, time_zone: Europe/Berlin }')
     await stand.clock.advance(Date.parse('2026-03-27T12:00:00Z') - stand.clock.now())

@@ -41,6 +41,14 @@ describe.concurrent('a hub that answers 429 while it is online', () => {
   })
 })
 
+test.concurrent('a hub that answers 429 to its first requests is not offline', async ({ emulate, hold }) => {
+  const emulated = await emulate()
+  emulated.behave('answer-status', { status: 429, times: 2 })
+  const watched = hold(emulated.url, { realtime: false })
+  await until('the list', () => watched.hub.apps.complete)
+  expect(watched.history).toEqual(['online polling null'])
+})
+
 test('after the first 429 requests are spaced, so that the hub accepts them all', async ({ emulate }) => {
   const emulated = await emulate()
   const client = clientOf(emulated.url)
