@@ -75,7 +75,7 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
     // Tests mostly wait for brokers and timers. With seven workers, leases of a fleet expire too early.
-    maxWorkers: 5,
+    maxWorkers: 4,
     // Node.js runs the sources directly, as in the program, so that the coverage of both can be added.
     experimental: { viteModuleRunner: false },
     coverage: {
