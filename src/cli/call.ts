@@ -85,8 +85,8 @@ export async function call(options: {
 
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
-  const candidates = /[+#\u0000]/.test(given) ? [] : [given, `${base}/${given}`]
+  // Brokers end the connection of a client that publishes to a topic with control characters.
+  const candidates = /[+#\p{Cc}]/u.test(given) ? [] : [given, `${base}/${given}`]
   for (const topic of candidates) {
     const command = topics.parseCommand(topic)
     if (command !== undefined) return { topic, command }

@@ -211,6 +211,7 @@ describe('the program', () => {
     [['call', 'a', 'b', 'canary'], /^hub2mqtt: too many arguments/],
     [['call', 'home/state'], /^hub2mqtt: expected the topic of a command/],
     [['call', 'home/+/x/cmd/restart'], /^hub2mqtt: expected the topic of a command/],
+    [['call', 'home/app/x\t/cmd/restart'], /^hub2mqtt: expected the topic of a command/],
     [['call', 'home/cmd/refresh', '--timeout', 'soon'], /^hub2mqtt: --timeout: expected a duration from 100ms to 10m/],
   ])('refuses %j with a hint and the code for usage', async (args, message) => {
     const { status, stderr } = await performed(args)
