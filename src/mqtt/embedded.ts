@@ -165,7 +165,9 @@ function limitWaiting(aedes: Aedes, log: Logger): void {
     )
   store.outgoingClearMessageId = async (client, packet) => {
     const removed = await clear(client, packet)
-    if (removed !== undefined) waiting.set(client.id, (waiting.get(client.id) ?? 1) - 1)
+    const left = (waiting.get(client.id) ?? 0) - Number(removed !== undefined)
+    if (left > 0) waiting.set(client.id, left)
+    else waiting.delete(client.id)
     return removed
   }
 }
