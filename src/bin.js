@@ -67,8 +67,8 @@ function endWithLauncher() {
 }
 
 /**
- * Acts for the daemon until it handles signals. Without this, SIGHUP, which requests a reload, would kill it, and the
- * first process of a container would ignore SIGINT and SIGTERM.
+ * Handles signals until the daemon does. Otherwise, SIGHUP (reload) would kill the process, and PID 1 of a container
+ * would ignore SIGINT and SIGTERM.
  */
 function handleEarlySignals() {
   const [command = 'run'] = process.argv.slice(2)

@@ -14,7 +14,7 @@ const io = {
 
 let isOutputLost = false
 
-/** Lets the command complete if its output cannot be written. It fails, unless a reader such as `head` ended early. */
+/** If output cannot be written, the command finishes but fails, unless the reader, such as `head`, ended. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -28,7 +28,7 @@ export const systemClock: Clock = {
 
 /**
  * Returns the offset from `elapsed` to wall time. Ignores changes of less than a second, so that the same moment always
- * has the same timestamp unless the clock is set.
+ * has the same timestamp unless the clock is changed.
  */
 export function wallOffset(clock: Clock): () => number {
   let current = Number.NaN

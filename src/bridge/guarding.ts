@@ -41,7 +41,7 @@ export interface GuardInputs {
   readonly online: { readonly online: boolean }
   /** `at` is the hub's start time, in epoch milliseconds. */
   readonly booted: { readonly at: number }
-  /** The devices of apps; `null` for an app whose numbers are no longer available. */
+  /** Device counts by app; `null` if an app's counts are no longer available. */
   readonly links: { readonly links: ReadonlyMap<string, Links | null> }
   /**
    * `read`: whether the whole list has just been read. `silent`: whether the apps have only just become known, or only

@@ -143,7 +143,7 @@ export class HubState {
     this.appChanged(app)
   }
 
-  /** Call this for a limited number of refused writes per minute. */
+  /** Call this if a write fails. The caller limits the rate of writes that were not sent. */
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
     const at = new Date(this.#options.clock.now()).toISOString()
     const isShown = app !== null && this.#hub.apps.all.has(app)

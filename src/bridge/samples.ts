@@ -79,7 +79,7 @@ export class Samples {
   /** Returns the start and the highest memory usage of each short bucket since a `clock.elapsed` time. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
     const offset = this.offset()
-    // The bucket that begins at `since` counts.
+    // Include the bucket starting at `since`.
     const { samples } = this.read(hub, app, this.clock.elapsed() - since + 1)
     return samples.flatMap(([at, , bytes]): [number, number][] =>
       bytes === null || at - offset < since ? [] : [[at - offset, bytes]],

@@ -90,7 +90,7 @@ export class Upkeep {
       if (hub === undefined) continue
       this.#pendingReads.set(name, 'requested')
       const failed = (error: unknown) => {
-        // No later read is different if the key does not permit the list.
+        // Do not retry: the key does not permit the list.
         if (asHubError(error).code === 'forbidden') this.#wasRead(name)
         else if (this.#pendingReads.has(name)) this.#pendingReads.set(name, 'next')
       }
@@ -133,7 +133,7 @@ export class Upkeep {
     this.forget()
     if (touched.size === 0) return
     this.#repairedAt = clock.elapsed()
-    // There are more topics than were recorded, so read all topics again.
+    // Not all topics were recorded, so read all of them again.
     if (touched.size > MAX_TOPICS) link.startOver()
     else {
       link.refresh(touched)

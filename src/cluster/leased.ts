@@ -241,7 +241,7 @@ export class LeasedFleet implements Fleet {
     }
     const isUnfit = this.#isUnfit()
     if (!this.#lease.holds) {
-      // Write off another process with this member's name, which may have been killed.
+      // Write off a member with the same name: its process may have been killed.
       if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
       return
     }

@@ -165,7 +165,7 @@ export class NatsStore implements Store, AsyncDisposable {
     const { log } = this.#options
     let isLost = false
     for await (const status of connection.status()) {
-      // Each attempt that a server refuses, such as with a wrong password, counts as another disconnect.
+      // Each refused attempt, such as with a wrong password, emits another `disconnect`.
       if (status.type === 'disconnect') {
         if (!isLost) log.warn('connection to NATS lost')
         isLost = true

@@ -205,7 +205,7 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** Call this after a read of how many devices the apps have, and how many of them are unavailable. */
+/** Call this after reading the number of devices of each app, and how many are unavailable. */
 export function linked(turn: Turn, links: ReadonlyMap<string, Links | null>): void {
   const { hub, now, patterns, decisions } = turn
   for (const [app, found] of links) {

@@ -118,7 +118,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   const { sentAt, snoozedUntil } = watched.watch
   if (sentAt !== null && now - sentAt >= watch.START_MS) endRestart(turn, watched)
   const { quietDue } = watched
-  // If the clock is set, quiet hours may end early.
+  // If the clock jumps, quiet hours may end early.
   if (quietDue !== undefined && turn.quietUntil() === undefined) {
     if (watched.watch.dueAt === quietDue) watched.watch = { ...watched.watch, dueAt: Math.min(quietDue, now) }
     watched.quietDue = undefined

@@ -44,7 +44,7 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
   const { crashed, crashedCount } = record
   const patch: Writable<AppPatch> = decodeLife(record, clean)
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Some newer hubs do not send `crashed`, but only the state. The state of an older hub shows no crash.
+  // Some newer hubs send only the state, not `crashed`. On older hubs, the state never shows a crash.
   const isNewer = patch.state === 'crashed' || crashedCount !== undefined
   if ((crashed ?? null) === null && (patch.state ?? null) !== null && isNewer) patch.crashed = patch.state === 'crashed'
   if (name !== undefined) patch.name = text(name, clean)

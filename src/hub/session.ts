@@ -102,7 +102,7 @@ export class Session {
     this.wake()
   }
 
-  /** Reads the identity, the permissions and the list. @throws HubError, also if the key does not permit the list */
+  /** Reads the identity, the permissions and the list. @throws HubError, e.g. if the key may not read the list */
   async refresh(): Promise<void> {
     this.#stale = true
     const refused = await this.#read()

@@ -120,7 +120,7 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
   })
 }
 
-/** Maximum number of messages that wait for a client, as in Mosquitto. Later messages are dropped while it is away. */
+/** Maximum number of messages queued for an offline client, as in Mosquitto. Later messages are dropped. */
 const MAX_WAITING = 1_000
 
 /** The methods of aedes's store that keep messages for the sessions of clients. */
@@ -147,7 +147,7 @@ function limitWaiting(aedes: Aedes, log: Logger): void {
   aedes.on('clientDisconnect', ({ id }) => connected.delete(id))
   const add = (id: string) => {
     const count = waiting.get(id) ?? 0
-    // A message of a connected client must be stored, because the client would be disconnected otherwise.
+    // A message for a connected client must be stored; otherwise, aedes would disconnect the client.
     const isKept = count < MAX_WAITING || connected.has(id)
     if (isKept) waiting.set(id, count + 1)
     else if (!logged.has(id)) {

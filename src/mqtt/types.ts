@@ -60,7 +60,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
   readonly redact?: Redact | undefined
-  /** Returns whether `online` waits until the broker holds the wanted payload of a topic (default: for all topics). */
+  /** Whether `online` waits until the broker holds the topic's current payload (default: for all topics). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** Maximum size of a packet in bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined

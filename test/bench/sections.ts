@@ -1,4 +1,4 @@
-/** The page with the results, whose sections are measured separately. */
+/** The results page. Each section is measured separately. */
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)

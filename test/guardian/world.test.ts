@@ -91,7 +91,7 @@ test('counts, given-up apps and switches survive a restart of the bridge', async
   expect(JSON.parse(world.observer.last('hub2mqtt/home/app/another.app/guard') ?? '')).toMatchObject({ state: 'off' })
   expect(types(world).filter((type) => type === 'gave_up')).toHaveLength(1)
   expect(restarts(world)).toBe(count)
-  // The command lets the guardian restart an app that was given up.
+  // The command lets the guardian restart an app it gave up on.
   expect(await world.request(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   await until('another restart', () => restarts(world) === count + 1)
 })

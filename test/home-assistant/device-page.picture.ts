@@ -24,7 +24,7 @@ test.runIf(canBrowse && version?.runtime !== undefined)(
       for (const [key, value] of Object.entries(entries)) localStorage.setItem(key, value)
     }, storage)
     const page = await context.newPage()
-    // The public address of the bridge's page, from which browsers load the icons, exists only in the configuration.
+    // Browsers load the icons from the bridge's public address, which is configured but does not exist.
     const icon = await fetch(`${home.hub.url}/app/net.lindqvist.heatpump/assets/icon.svg`)
     const body = await icon.text()
     await page.route(`${PUBLIC_URL}/**/icon`, (route) => route.fulfill({ contentType: 'image/svg+xml', body }))

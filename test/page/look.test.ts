@@ -204,7 +204,7 @@ test.runIf(canBrowse).each(Object.keys(VIEWS))('the view is accessible, in both 
 })
 
 test.runIf(canBrowse)('the colours of the system hide neither a switch nor what is chosen', async () => {
-  // A time zone gives the page a profile of its own, because the colours would stay.
+  // Set a time zone to get a new profile; otherwise, colours would persist.
   const page = await visit(open.page, { timezone: 'UTC' })
   await app(page)
   await page.emulateMedia({ forcedColors: 'active' })

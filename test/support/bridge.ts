@@ -50,8 +50,8 @@ export function startBridge(
   const loadAs = (requireContent: boolean) =>
     loadConfig({
       requireContent,
-      // Disable the page, because tests run in parallel and all bridges would use the same port. With the page,
-      // store no token: the configuration file does not exist, so the token would be in the working directory.
+      // Disable the page, because tests run in parallel and all bridges would use the same port. If a test
+      // enables it, store no token: without a configuration file, it would go to the working directory.
       env: {
         ...(path === undefined && { HUB2MQTT_HTTP_ENABLED: 'false', HUB2MQTT_HTTP_TOKEN_FILE: '/dev/null' }),
         ...variables(env),

@@ -51,7 +51,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   /** Whether every connection has stayed open since the hub identified itself. If not, another device may answer. */
   let isSure = true
   let proving: Promise<Observation | undefined> | undefined
-  /** Whether the hub sends its id with answers to calls. A success without the id is then another server's. */
+  /** Whether the hub's answers contain its id. If so, a successful answer without it is from another server. */
   let signs = false
   const onDisconnected = () => {
     isSure = false

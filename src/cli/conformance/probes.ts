@@ -114,7 +114,7 @@ export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', nam
   return `/api/${prefix}/${manager}${filled}`
 }
 
-/** The minimum time limit for an install, which takes up to half a minute on hubs, and longer on busy ones. */
+/** The minimum time limit for an install, which takes up to half a minute, or longer on a busy hub. */
 const INSTALL_MS = 60_000
 
 export function operate(

@@ -138,7 +138,7 @@ export class AccessControl {
     return this.#setCookie('', 0, sender)
   }
 
-  /** The cookie has no path, so that the browser limits it to the daemon's part of a reverse proxy. */
+  /** No path, so that the browser limits the cookie to the daemon's path behind a reverse proxy. */
   #setCookie(value: string, seconds: number, sender: Sender): string {
     return `${this.#cookieFor(sender)}=${value}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${sender.scheme === 'https' ? '; Secure' : ''}`
   }
@@ -148,7 +148,7 @@ export class AccessControl {
     return `hub2mqtt_${URL.parse(`http://${host}`)?.port || this.#config().port}`
   }
 
-  /** Returns the session that is open. A browser may also send an older one, because the printed address has another path. */
+  /** Returns the open session. A browser may also send an older cookie, set under the path of the printed address. */
   #openOf(request: IncomingMessage, sender: Sender): string | undefined {
     const key = this.#key
     return this.#sessionsOf(request, sender).find((session) => this.#sessions.has(session, key))

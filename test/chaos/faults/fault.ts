@@ -36,7 +36,7 @@ export const kindOf =
   (common: Partial<Fault>) =>
   (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })
 
-/** Returns a function that creates faults of the network at this proxy. */
+/** Returns a function that creates network faults at this proxy. */
 export const networkOf =
   (proxy: 'brokerProxy' | 'hubProxy') =>
   (

@@ -37,7 +37,7 @@ const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   }
   return until(what, lookAndProbe, 10_000, 100)
 }
-/** Creates an empty folder of hubs for bridges of a street. Each file names the first hub of the street. */
+/** Creates an empty hubs folder for bridges of a street. Each added file names the street's first hub. */
 async function hubsIn(street: Street) {
   const { path } = street.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
   const fileOf = (name: string) => join(path, `${name}.yaml`)

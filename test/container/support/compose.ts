@@ -19,7 +19,7 @@ export const hasCompose =
     'docker compose is not installed (apt-get install docker-compose)',
   )
 
-/** Returns the command for a project, its first words and its environment. */
+/** Returns a project's command, leading arguments and environment. */
 export function composed(project: string, variables: Readonly<Record<string, string>>) {
   const [command = '', ...words] = [...(found ?? []), '-p', project]
   return { command, words, env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, ...variables } }

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const folder = temporaryFolder(afterAll)
 
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
-// The files repeat values of this manifest, which differ from those of the project.
+// Change the values that the files repeat, so that they differ from the project's.
 const manifest = readFileSync(join(root, 'package.json'), 'utf8')
   .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
   .replaceAll('git.example', 'new.example')

@@ -203,7 +203,7 @@ export function listed(all: readonly string[], max: number): string {
   return all.length > max ? terms.names({ names, count: all.length - max }) : names
 }
 
-/** The frequent messages of hub2mqtt, which name at most one thing, such as a command. */
+/** Common messages with at most one placeholder, such as a command's name. */
 export const SENTENCES = {
   denied: 'commands.deny names {name}.',
   readOnly: 'commands.read_only is set.',

@@ -187,7 +187,7 @@ export function useRequest<T>() {
   return { busy, result, run }
 }
 
-/** The current time, in epoch milliseconds, which changes each second. */
+/** The current time in epoch milliseconds, updated every second. */
 export function useNow(): ReadonlySignal<number> {
   const now = useSignal(Date.now())
   useEffect(() => {

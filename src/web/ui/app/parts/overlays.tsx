@@ -47,7 +47,7 @@ export function ConfirmDialog() {
 
 interface ModalProps {
   readonly title: string
-  /** @param value that of the button that closed the dialog; empty if the dialog was cancelled */
+  /** @param value value of the button that closed the dialog; empty if cancelled */
   readonly onClose: (value: string) => void
   readonly children: ComponentChildren
 }

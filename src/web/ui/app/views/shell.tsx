@@ -266,7 +266,7 @@ function Login() {
   const { busy, result, run } = useRequest<Result<unknown>>()
   const isForgotten = useSignal(false)
   useEffect(() => {
-    // A question belongs to the page behind the login, and would keep the focus.
+    // A dialog belongs to the page behind the login, and would keep the focus.
     document.querySelector('dialog')?.close()
     field.current?.focus()
     // The user may have logged in in another tab.

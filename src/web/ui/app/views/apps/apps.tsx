@@ -122,13 +122,13 @@ function Head({ by }: { readonly by: ColumnKey }) {
   )
 }
 
-/** An empty row that takes the space of the rows that are not drawn. */
+/** An empty row that takes the space of the rows that are not rendered. */
 function Space({ items }: { readonly items: readonly Item[] }) {
   if (items.length === 0) return null
   const hubs = items.filter(({ kind }) => kind === 'hub').length
   const height = `calc(${hubs} * var(--hub-height) + ${items.length - hubs} * var(--app-height))`
   return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a line of a table takes no focus.
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a table row takes no focus.
     <tr class="space" aria-hidden="true">
       <td colSpan={widthOf()} style={{ height }} />
     </tr>

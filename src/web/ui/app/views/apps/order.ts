@@ -1,4 +1,4 @@
-/** Sorts and filters the list of apps. In a long list, only the visible lines and some around them are drawn. */
+/** Sorts and filters the list of apps. In a long list, only the visible rows and some around them are rendered. */
 import { computed, effect, signal, untracked, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect } from 'preact/hooks'
@@ -124,16 +124,16 @@ function sameItem(one: Item, other: Item | undefined): boolean {
   return other?.kind === 'hub' && one.hub === other.hub && one.count === other.count
 }
 
-/** Lists of at most this length are drawn completely, so that the browser's search works. */
+/** Lists of at most this length are rendered completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** Minimum number of lines drawn before and after the visible lines. The range changes in steps of this number. */
+/** Minimum number of rows rendered before and after the visible rows. The range changes in steps of this number. */
 const AROUND = 5
-/** Number of lines to draw while the scroll position is unknown. */
+/** Number of rows to render while the scroll position is unknown. */
 const FIRST = 30
 
 /**
- * Returns the range of lines to draw: the index of the first line, and the index after the last line.
- * @param body the table's body, whose style defines the heights of the lines
+ * Returns the range of rows to render: the index of the first row, and the index after the last row.
+ * @param body the table's body, whose style defines the heights of the rows
  */
 export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): [from: number, to: number] {
   const count = items.length
@@ -142,7 +142,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   useLayoutEffect(() => {
     const list = body.current
     if (count <= ALL_DRAWN || list === null) return
-    // Measure each time, because the height of a line depends on the width of the list.
+    // Measure each time, because the height of a row depends on the width of the list.
     const update = () => {
       const above = -list.getBoundingClientRect().top
       const first = Math.floor(lineAt(items, list, above) / AROUND) * AROUND
@@ -159,11 +159,11 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
     }
   }, [items, compact.value])
   if (count <= ALL_DRAWN) return [0, count]
-  // If the list has become shorter, draw its first lines until the effect has read the scroll position.
+  // If the list has become shorter, render its first rows until the effect has read the scroll position.
   return to.value > count ? [0, FIRST] : [from.value, to.value]
 }
 
-/** Returns the index of the line at a distance from the top of the list, in pixels. */
+/** Returns the index of the row at this distance (pixels) from the top of the list. */
 function lineAt(items: readonly Item[], list: HTMLElement, distance: number): number {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))

@@ -138,7 +138,7 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
-/** Opens the first app of the whole list, because that app is not drawn if the list is scrolled. */
+/** Opens the first app of the whole list, because that app is not rendered if the list is scrolled. */
 function openFirst({ items }: AppList): void {
   const first = items.value.find((item) => item.kind === 'app')
   if (first !== undefined) location.hash = hrefOf({ at: 'app', hub: first.entry.hub, app: first.entry.id })
