@@ -73,9 +73,11 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // The bridge writes an unchanged record again only to restore it, which it has done twice.
+    // The bridge writes an unchanged record again only to restore it: here once or, if the PUBACK is late, twice each.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
-    expect(texts.length - new Set(texts).size).toBe(2)
+    const repeats = texts.length - new Set(texts).size
+    expect(repeats).toBeGreaterThanOrEqual(2)
+    expect(repeats).toBeLessThanOrEqual(4)
   })
 })
 
