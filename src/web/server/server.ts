@@ -107,7 +107,8 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   response.setHeaders(HEADERS)
   response.setHeader('connection', 'close')
   response.assignSocket(request.socket)
-  response.once('finish', () => socket.end())
+  // Do not wait until the client closes its side, because the listener closes only after all of its connections.
+  response.once('finish', () => socket.end(() => socket.destroy()))
   send(request, response, reply)
 }
 

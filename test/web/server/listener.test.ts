@@ -145,6 +145,15 @@ describe('the HTTP listener', () => {
     for (const header of HEADERS) expect(answer.toLowerCase()).toContain(header)
   }, 9_000)
 
+  it('closes, although a client whose WebSocket was refused keeps its side of the connection open', async () => {
+    const { port } = new URL(await start())
+    const client = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+    onTestFinished(() => void client.destroy())
+    client.write('GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    await once(client.resume(), 'end')
+    await listener[Symbol.asyncDispose]()
+  })
+
   it('answers a request that offers another protocol, such as HTTP/2, as if it offered none', async () => {
     await start()
     const offer = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
