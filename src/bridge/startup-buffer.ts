@@ -12,23 +12,23 @@ export class StartupBuffer {
   /** Set when this bridge stops and another bridge executes all later commands. */
   isClosed = false
   readonly #clock: Clock
-  #tasks: { readonly at: number; readonly run: () => void }[] = []
+  #tasks: { readonly until: number; readonly run: () => void }[] = []
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Runs a task when this bridge is active; drops the task if another bridge is active. */
-  run(task: () => void): void {
+  /** Runs a task when this bridge is active; drops the task if another bridge is active, or after `maxMs`. */
+  run(task: () => void, maxMs = MAX_MS): void {
     if (this.isClosed || this.role === 'standby') return
     if (this.role === 'active') task()
-    else this.#tasks.push({ at: this.#clock.elapsed(), run: task })
+    else this.#tasks.push({ until: this.#clock.elapsed() + maxMs, run: task })
     if (this.#tasks.length > MAX_TASKS) this.#tasks.shift()
   }
 
   flush(): void {
-    const oldest = this.#clock.elapsed() - MAX_MS
-    for (const { at, run } of this.#tasks.splice(0)) if (at >= oldest) run()
+    const now = this.#clock.elapsed()
+    for (const { until, run } of this.#tasks.splice(0)) if (until >= now) run()
   }
 
   drop(): void {

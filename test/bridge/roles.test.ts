@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { Presence } from '../../src/bridge/presence.ts'
+import { StartupBuffer } from '../../src/bridge/startup-buffer.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const TOPIC = 'b/bridge/presence'
@@ -134,4 +135,16 @@ test('bridges answer a request once, without a loop', async () => {
   await room.clock.advance(1000)
   // Each bridge sends one request, and every other bridge answers each request once.
   expect(room.said).toBe(4 + 4 * 3)
+})
+
+test('a bridge whose role was undecided for more than a minute drops what is outdated, but no command', async () => {
+  const clock = new FakeClock()
+  const buffer = new StartupBuffer(clock)
+  const ran: string[] = []
+  buffer.run(() => ran.push('old event'))
+  buffer.run(() => ran.push('old command'), Number.POSITIVE_INFINITY)
+  await clock.advance(60_001)
+  buffer.run(() => ran.push('event'))
+  buffer.flush()
+  expect(ran).toEqual(['old command', 'event'])
 })
