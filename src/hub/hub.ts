@@ -111,15 +111,15 @@ export class Hub {
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
-    const { method, body } = OPERATIONS[name]
-    const { id = '', shows = {} } = method === 'GET' ? {} : effectOf(name, parameters, body?.(parameters))
-    const before = Object.keys(shows).length > 0 ? this.apps.all.get(id) : undefined
+    const { method, body, shows } = OPERATIONS[name]
+    const effect = shows && effectOf(name, parameters, body?.(parameters))
+    const before = this.apps.all.get(effect?.id ?? '')
     try {
       const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Read the list, because without realtime, no event reports what a write has changed.
       if (method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
-      else if (before !== undefined && !agrees(before, shows)) void this.#expectEvent(before)
+      else if (before !== undefined && !agrees(before, effect?.shows ?? {})) void this.#expectEvent(before)
       return result
     } catch (error) {
       const failure = asHubError(error)
