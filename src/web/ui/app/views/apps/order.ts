@@ -144,9 +144,10 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
     if (count <= ALL_DRAWN || list === null) return
     // Measure each time, because the height of a row depends on the width of the list.
     const update = () => {
+      const heights = heightsIn(list)
       const above = -list.getBoundingClientRect().top
-      const first = Math.floor(lineAt(items, list, above) / AROUND) * AROUND
-      const last = Math.ceil(lineAt(items, list, above + innerHeight) / AROUND) * AROUND
+      const first = Math.floor(lineAt(items, heights, above) / AROUND) * AROUND
+      const last = Math.ceil(lineAt(items, heights, above + innerHeight) / AROUND) * AROUND
       from.value = Math.max(0, first - AROUND)
       to.value = Math.min(count, last + 2 * AROUND)
     }
@@ -163,11 +164,15 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   return to.value > count ? [0, FIRST] : [from.value, to.value]
 }
 
-/** Returns the index of the row at this distance (pixels) from the top of the list. */
-function lineAt(items: readonly Item[], list: HTMLElement, distance: number): number {
+/** Returns the height of each kind of row, in pixels. */
+function heightsIn(list: HTMLElement): Readonly<Record<Item['kind'], number>> {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))
-  const heights = { app: height('app'), hub: height('hub') }
+  return { app: height('app'), hub: height('hub') }
+}
+
+/** Returns the index of the row at this distance (pixels) from the top of the list. */
+function lineAt(items: readonly Item[], heights: ReturnType<typeof heightsIn>, distance: number): number {
   let end = 0
   const line = items.findIndex(({ kind }) => {
     end += heights[kind]
