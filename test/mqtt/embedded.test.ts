@@ -20,6 +20,13 @@ import { portOf, RecordingLog, settled, silent, startAedes, startLink } from './
 
 const local = { host: '127.0.0.1', port: 0, commandFilters: ['b/+/cmd/#'] } as const
 
+/** Connects a client whose session the broker keeps. Adds the payloads that it receives to `got`. */
+async function joinKept(url: string, got: string[]) {
+  const client = await connectAsync(url, { clientId: 'kept', clean: false, reconnectPeriod: 0 })
+  client.on('message', (_, payload) => got.push(payload.toString()))
+  return client
+}
+
 describe('the embedded broker', () => {
   test('logs its purpose and its limits in one line', async () => {
     const log = new RecordingLog()
@@ -165,11 +172,7 @@ describe('the embedded broker', () => {
     await using broker = await startEmbeddedBroker({ ...local }, silent)
     await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
     const got: string[] = []
-    const join = async () => {
-      const client = await connectAsync(broker.url, { clientId: 'kept', clean: false, reconnectPeriod: 0 })
-      client.on('message', (_, payload) => got.push(payload.toString()))
-      return client
-    }
+    const join = () => joinKept(broker.url, got)
     const first = await join()
     await first.subscribeAsync('b/x/cmd/y', { qos: 1 })
     await sender.publish('b/x/cmd/y', 'retained', { retain: true })
@@ -188,11 +191,7 @@ describe('the embedded broker', () => {
     await using broker = await startEmbeddedBroker({ ...local }, log.logger)
     await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
     const got: string[] = []
-    const join = async () => {
-      const client = await connectAsync(broker.url, { clientId: 'kept', clean: false, reconnectPeriod: 0 })
-      client.on('message', (_, payload) => got.push(payload.toString()))
-      return client
-    }
+    const join = () => joinKept(broker.url, got)
     const send = async (name: string, count: number) => {
       for (let i = 0; i < count; i += 1) await sender.publish('a', `${name} ${i}`, { qos: 1 })
     }
