@@ -9,7 +9,7 @@ import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
-import { agrees, effectOf } from './written.ts'
+import { agrees } from './written.ts'
 
 export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
   readonly realtime: boolean
@@ -112,14 +112,15 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     const { method, body, shows } = OPERATIONS[name]
-    const effect = shows && effectOf(name, parameters, body?.(parameters))
-    const before = this.apps.all.get(effect?.id ?? '')
+    const wanted = shows?.(body?.(parameters)) ?? {}
+    const id: unknown = Object.keys(wanted).length > 0 && Reflect.get(parameters, 'id')
+    const before = typeof id === 'string' ? this.apps.all.get(id) : undefined
     try {
       const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Read the list, because without realtime, no event reports what a write has changed.
       if (method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
-      else if (before !== undefined && !agrees(before, effect?.shows ?? {})) void this.#expectEvent(before)
+      else if (before !== undefined && !agrees(before, wanted)) void this.#expectEvent(before)
       return result
     } catch (error) {
       const failure = asHubError(error)
