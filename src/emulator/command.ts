@@ -8,8 +8,7 @@ import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
 import { ROOT } from '../base/root.ts'
 import { onceEach } from '../base/text.ts'
-import { ManifestError } from './data/manifest.ts'
-import type { Packages, Unpacked } from './data/packages.ts'
+import type { Unpacked } from './data/packages.ts'
 import { addSettings, type HubData, newApp, openHubData } from './data/state.ts'
 import { EmulatedHub, type EmulatedHubOptions } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
@@ -59,7 +58,7 @@ interface Emulation extends AsyncDisposable {
 const USAGE_MS = 10_000
 const CRASH_MS = 60_000
 
-/** Starts a hub and its apps. Rejects with `EmulatorOptionError` or `HubDataError`, whose messages are for the user. */
+/** Starts a hub and its apps. @throws EmulatorOptionError, HubDataError or ManifestError, with messages for users */
 export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const file = options.file === undefined ? {} : readHubFile(options.file)
   const { host, port, clock, random } = options
@@ -169,7 +168,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
   const { state, packages } = data
   // Record the state of the files before reading the apps, so that no later change is missed.
   const files = await Promise.all(appFolders.map((folder) => filesIn(folder)))
-  const own = appFolders.map((folder) => adopted(packages, folder))
+  const own = appFolders.map((folder) => packages.adopt(folder))
   if (state.isNew) {
     const samples =
       own.length > 0 ? [] : await Promise.all(FIRST_APPS.map((id) => packages.unpack(packages.sample(id))))
@@ -189,15 +188,6 @@ function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour
   const [channel = ''] = GENERATIONS[flavour].channels
   // Disable automatic updates, which this hub does not support.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
-}
-
-function adopted(packages: Packages, folder: string): Unpacked {
-  try {
-    return packages.adopt(folder)
-  } catch (error) {
-    if (error instanceof ManifestError) throw new EmulatorOptionError(error.message, { cause: error })
-    throw error
-  }
 }
 
 const MAX_SPEECH_MS = 60_000

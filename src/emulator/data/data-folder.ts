@@ -10,7 +10,6 @@ import {
   readdirSync,
   statSync,
 } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
@@ -64,7 +63,7 @@ function makeFolder(folder: string): void {
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }
-    syncFolderNow(dirname(folder))
+    syncFolder(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
     throw new HubDataError(`${folder}: cannot be used as the data folder (${systemCode(cause) || messageOf(cause)})`, {
@@ -109,14 +108,7 @@ function isBusy(error: unknown): boolean {
 }
 
 /** Writes a folder's entries to disk, so that they survive a power failure. Windows does not need or allow this. */
-export async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return
-  await using folder = await open(path, 'r')
-  await folder.sync()
-}
-
-/** Like `syncFolder`, but synchronous. Used at startup, when no requests are waiting. */
-function syncFolderNow(path: string): void {
+export function syncFolder(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
   try {
@@ -206,7 +198,7 @@ function openFile(folder: string): DatabaseSync {
     // SQLite creates its other files with the mode of the database.
     chmodSync(path, 0o600)
     prepare(sql)
-    syncFolderNow(folder)
+    syncFolder(folder)
   })
 }
 

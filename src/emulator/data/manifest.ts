@@ -2,6 +2,7 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
+import { UsageError } from '../../base/errors.ts'
 import { DROPPED_KEYS, hasDroppedKey, isRecord, isShallow } from '../../base/json.ts'
 import { MAX_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
@@ -14,7 +15,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits
 const MANIFEST_FILE = 'app.json'
 
 /** Thrown if the folder contains no usable app; the message states the reason. */
-export class ManifestError extends Error {
+export class ManifestError extends UsageError {
   override readonly name = 'ManifestError'
 }
 

@@ -113,7 +113,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     mkdirSync(ofApp, { recursive: true, mode: 0o700 })
     try {
       await copyApp(source, folder)
-      for (const parent of [ofApp, apps, data]) await syncFolder(parent)
+      for (const parent of [ofApp, apps, data]) syncFolder(parent)
       // Read the manifest of the copy, because the hub runs the copy and the store may have changed.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
