@@ -114,68 +114,20 @@ const TABLE_SIZE = 1 << 14
 const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
-/** Minimum length of a match that is stored for later comparisons. */
-const LONG = 32
-
-/** Returns, for each position in a text, how many characters from there on equal the text's beginning (Z function). */
-function selfAgreement(text: string): Uint32Array {
-  const agreement = new Uint32Array(text.length)
-  let start = 0
-  let end = 0
-  for (let at = 1; at < text.length; at += 1) {
-    let same = at < end ? Math.min(end - at, agreement[at - start] ?? 0) : 0
-    while (at + same < text.length && text.charCodeAt(same) === text.charCodeAt(at + same)) same += 1
-    agreement[at] = same
-    if (at + same > end) [start, end] = [at, at + same]
-  }
-  return agreement
-}
-
-/** Compares needles with a text at ascending positions, each character of the text only once (Z algorithm). */
-export class Agreement {
-  readonly #text: string
-  /** The last position at which the text matches a long part of a needle, by needle. */
-  #last: Map<string, { readonly start: number; readonly end: number; own?: Uint32Array }> | undefined
-
-  constructor(text: string) {
-    this.#text = text
-  }
-
-  /** Returns how many of the first `limit` characters of a needle match the text at `start`. */
-  at(start: number, needle: string, limit = needle.length): number {
-    const last = this.#last?.get(needle)
-    let same = 0
-    if (last !== undefined && last.start < start && start < last.end) {
-      // Up to `last.end`, the text equals the needle, so compare the needle with itself.
-      last.own ??= selfAgreement(needle)
-      same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
-      if (same < last.end - start) return same
-    }
-    while (same < limit && this.#text.charCodeAt(start + same) === needle.charCodeAt(same)) same += 1
-    if (same >= LONG) {
-      this.#last ??= new Map()
-      this.#last.set(needle, { start, end: start + same, ...(last?.own && { own: last.own }) })
-    }
-    return same
-  }
-}
-
 /** A secret, and the number of its characters before the first character that may begin an encoded character. */
 interface Sought {
   readonly secret: string
   readonly plain: number
 }
 
-/** Stores intermediate results of one search, whose time is therefore proportional to the length of the text. */
+/** One search. Counts its comparisons, to end the search of a text that is written to slow it down. */
 class Progress {
   readonly text: string
-  readonly #agreement: Agreement
   /** Number of compared characters and pairs, except plain characters. */
   compared = 0
 
   constructor(text: string) {
     this.text = text
-    this.#agreement = new Agreement(text)
   }
 
   /** Whether the text was written to slow down the search. No encoder produces such text. */
@@ -186,7 +138,8 @@ class Progress {
   /** Returns the end of the secret that begins at `start` in any spelling; -1 if there is none. */
   endOf({ secret, plain }: Sought, start: number): number {
     const { text } = this
-    const same = this.#agreement.at(start, secret, plain)
+    let same = 0
+    while (same < plain && text.charCodeAt(start + same) === secret.charCodeAt(same)) same += 1
     if (same < secret.length && !isSign(text.charCodeAt(start + same))) return -1
     return this.#endFrom(secret, same, start + same)
   }
