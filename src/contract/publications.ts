@@ -155,7 +155,7 @@ export const PUBLICATIONS = {
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'The versions of this interface and of the bridge, and its hubs. After a restart, it may clear the topics of these hubs.',
+    doc: 'The versions of this interface and of the bridge, and its hubs, whose topics it may clear after a restart.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -209,12 +209,12 @@ export const PUBLICATIONS = {
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, which the bridge can resume from this. The newest 20 ended rollouts are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The 20 rollouts that ended last are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
     topic: '{base}/{hub}/state',
-    doc: '`online` while the hub answers with a valid key, else `offline`.',
+    doc: '`online` while the hub answers and accepts the key, else `offline`.',
     render: ({ status }) => (isUnknown(status) ? undefined : status.online ? 'online' : 'offline'),
   }),
   hubInfo: hub({
