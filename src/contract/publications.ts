@@ -98,7 +98,7 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** Returns the payload, `null` to clear the topic, or `undefined` to keep the broker's message for the time being. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
-  /** Whether the payload contains an app's usage figures, which change most often. No other row depends on them. */
+  /** Whether the payload contains an app's usage figures, which change most often. No other row of an app has them. */
   readonly hasUsage?: true
   /** The facts that determine the payload, compared by identity; default: the rendered payload itself is compared. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
