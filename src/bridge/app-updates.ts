@@ -41,7 +41,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Reads when an earlier run found the update from a retained payload. Returns whether the time was adopted. */
+  /** Reads from a retained payload when an earlier run found the update. Returns whether the time was adopted. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)

@@ -44,7 +44,7 @@ export interface FleetSide {
 }
 
 export interface Discovery {
-  /** Called after the retained messages have been read. */
+  /** Called when this bridge becomes active, after the retained messages have been read. */
   connected(): void
   receive(message: Pick<Message, 'payload' | 'retain'>): void
   touched(topic: string, payload: string): void

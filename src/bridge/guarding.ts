@@ -26,7 +26,7 @@ export interface Guardian {
   learn(name: string, hub: string, app: string, text: string): void
   /** @param restore whether the broker's data is newer than the data of this process */
   activate(restore: boolean): void
-  /** Called when this bridge is no longer active. Records the outcome of running commands. */
+  /** Called when this bridge is no longer active. The outcomes of running commands are still recorded. */
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void

@@ -28,7 +28,7 @@ interface Query {
   readonly deadline: number
 }
 
-/** Returns the bridge's own history, unless it is too short and the hub's history reaches further back. */
+/** Returns the bridge's own history or, if it is too short and the hub's reaches further back, the hub's history. */
 export async function usageHistory(query: Query): Promise<UsageHistory> {
   const { hub, hours, own, clock, deadline } = query
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000

@@ -104,8 +104,8 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    // When this bridge changes to standby, answer even if no answer was requested: the message may be from the older
-    // bridge's previous connection, and the older bridge needs to know which commands were executed.
+    // When this bridge changes to standby, answer even if no answer was requested. The older bridge may have sent the
+    // message over its previous connection, and must not execute commands that this bridge has already executed.
     const stepsBack = wasActive && this.#role === 'standby'
     if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }

@@ -8,9 +8,9 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** More writes are refused, because no write may be forgotten. 100,000 writes take 50 MB, or 100 MB if all failed. */
+/** Beyond this number, writes are refused, because none may be forgotten. They take 50 MB, or 100 MB if all failed. */
 const MAX_WRITES = 100_000
-/** Maximum total length of the data of all reads, and of all writes. A character may take two bytes. */
+/** Maximum total length of the data of all reads; writes have the same limit. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** Errors that are not remembered, because nothing was done and the client should try again. */

@@ -155,7 +155,7 @@ export const guardOptions = liveOptions({
     "Time zone of the update window; default: the machine's.",
   ),
   'updates.hold_days': option(integer(0, 365), { default: 0 }).doc(
-    'Number of days for which the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
+    'Number of days for which the bridge must have seen that a version is offered before it is installed. Apps whose newest version is unknown are skipped.',
   ),
   'updates.severity': byApp(choice(['patch', 'minor', 'major']), 'minor').doc(
     'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',

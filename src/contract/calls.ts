@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** The effects that an operation shares with commands. Includes uncertain effects, because denying too much is safe. */
+/** The effects that an operation shares with commands. Effects that are only possible are included, to be safe. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],
@@ -47,7 +47,7 @@ const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   installFromAppStore: ['channel'],
 }
 
-/** Hubs are known to accept only `autoupdate` in an app's record. Any other key may have all of these effects. */
+/** Hubs are known to accept only `autoupdate` in an app's record. Other keys are assumed to have all these effects. */
 const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'update-app']
 
 export function capabilitiesOfCall({ operation, query, body }: Endpoint): readonly Capability[] {

@@ -75,8 +75,8 @@ export interface HubCommand<T = unknown> extends Common<T> {
   /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
   /**
-   * Whether the command changes something on the hub. Such commands are audited, not retried, and refused by
-   * `read_only`.
+   * Whether the command changes something on the hub. Such commands are audited, retried only after a 429, and refused
+   * by `read_only`.
    */
   readonly write: boolean
   /** Set if the command is not permitted by default. */

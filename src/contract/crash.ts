@@ -62,10 +62,10 @@ const priorEvent = frozen({
 export type PriorEvent = v.InferOutput<typeof priorEvent>
 
 export const CRASH = frozen({
-  at: about(time, 'Time of the crash. For an app that had crashed before the bridge started: the time of that start.'),
+  at: about(time, 'Time of the crash or, if the app crashed before the bridge started, when the bridge detected this.'),
   reason: v.picklist(REASONS),
   message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
-  stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'The first ten lines of the stack.'),
+  stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'The first ten lines of a multi-line message.'),
   version: v.nullable(text),
   firmware: v.nullable(text),
   uptime_seconds: about(v.nullable(count), 'Uptime of the hub.'),

@@ -1,9 +1,7 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/**
- * Two computed times of a hub's start that differ by less than this are the same start, because clocks are inexact.
- */
+/** Two start times of a hub that differ by less than this count as the same start, because clocks are inexact. */
 export const SAME_BOOT_MS = 20_000
 
 /** Why an app was restarted or needs a restart. */
@@ -30,7 +28,7 @@ export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
 /** The guardian's other data about an app, in addition to its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
-/** The newest version that the hub offers. */
+/** The newest version that the hub offers, and how long the bridge has seen this offer. */
 export type Offer = NonNullable<GuardMemory['offered']>
 export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 

@@ -233,7 +233,7 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
   throw invalid(`${field}expected a number that JSON parsers do not change; send a text.`)
 }
 
-/** Returns whether `source` is an integer that changes when it is parsed, or when the result is serialised. */
+/** Returns whether `source` is an integer that differs both from its parsed value and from that value's JSON. */
 function isRounded(source: string, value: number): boolean {
   const written = integerOf(source, value)
   if (written === undefined || source === String(value)) return false

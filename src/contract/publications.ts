@@ -98,7 +98,7 @@ export interface RetainedRow<K extends OwnerKind, S extends v.GenericSchema = v.
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** Returns the payload, `null` to clear the topic, or `undefined` to keep the broker's message for the time being. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
-  /** Whether the payload contains an app's usage figures, which change most often. No other row depends on them. */
+  /** Whether the payload contains an app's usage figures, which change most often. No other row of an app has them. */
   readonly hasUsage?: true
   /** The facts that determine the payload, compared by identity; default: the rendered payload itself is compared. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
@@ -155,7 +155,7 @@ export const PUBLICATIONS = {
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'The versions of this interface and of the bridge, and its hubs. After a restart, it may clear the topics of these hubs.',
+    doc: 'The versions of this interface and of the bridge, and its hubs, whose topics it may clear after a restart.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -209,12 +209,12 @@ export const PUBLICATIONS = {
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, which the bridge can resume from this. The newest 20 ended rollouts are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The 20 rollouts that ended last are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
     topic: '{base}/{hub}/state',
-    doc: '`online` while the hub answers with a valid key, else `offline`.',
+    doc: '`online` while the hub answers and accepts the key, else `offline`.',
     render: ({ status }) => (isUnknown(status) ? undefined : status.online ? 'online' : 'offline'),
   }),
   hubInfo: hub({

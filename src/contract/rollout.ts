@@ -10,10 +10,10 @@ export const ROLLOUT_COMMANDS = ['restart', 'install'] as const
 export type RolloutCommand = (typeof ROLLOUT_COMMANDS)[number]
 
 export const ROLLOUT_STATES = ['running', 'done', 'stopped', 'cancelled'] as const
-/** Why a rollout paused or ended early. */
+/** Why a rollout ended early. */
 export const ROLLOUT_REASONS = ['canary_failed', 'failures', 'cancelled', 'not_allowed'] as const
 
-/** Maximum for the batch, the canaries and the failures. */
+/** Maximum of `batch`, `canary` and `stop_after_failures`. */
 const MAX_AT_ONCE = 100
 /** Maximum length of a rollout's name, which is a topic level, and the prefix of each step's transaction. */
 export const MAX_ROLLOUT_NAME = 64

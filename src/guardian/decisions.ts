@@ -62,7 +62,7 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Whether the hub has restarted and was not only unreachable; its clock and the elapsed time must both show this. */
+/** Whether the hub has restarted and was not only unreachable. The two start times of `Boot` must both show this. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > SAME_BOOT_MS && after.reportedAt - before.reportedAt > SAME_BOOT_MS
 }
@@ -77,8 +77,8 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 const STEPS = ['patch', 'minor', 'major'] as const
 
 /**
- * Whether an update is no downgrade, and its version step is small enough to install it. An unknown step counts as
- * major.
+ * Whether an update is not a downgrade, and its version step is at most `largest`. An unknown step counts as a major
+ * step.
  */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const { version, latest_version: offered } = app

@@ -26,7 +26,7 @@ interface GuardOptions extends Pick<Context, 'isConnected'> {
 
 const MINUTE_MS = 60_000
 const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
-/** A scheduled restart that is overdue by more is skipped: the machine was suspended, or its clock was changed. */
+/** A scheduled restart that is later than this is skipped. The machine was suspended, or its clock was changed. */
 const MAX_LATE_MS = 5 * MINUTE_MS
 
 export class Guard implements Guardian {

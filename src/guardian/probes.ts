@@ -7,7 +7,7 @@ interface Read {
   readonly app: App
   /** Whether the hub no longer reports the app's usage, although it reports the usage of other apps. */
   readonly isSilent: boolean
-  /** Whether the app's web API has responded as expected since the previous read; `undefined` without a response. */
+  /** Whether the app's web API has responded as expected since the previous read; `undefined` if this is unknown. */
   readonly isAnswered: boolean | undefined
   /** Milliseconds since the app last changed (`quietMs`), and for which too many devices are unavailable (`awayMs`). */
   readonly quietMs: number
@@ -81,7 +81,7 @@ export interface ProbeInput extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly reportsUsage: boolean | undefined
 }
 
-/** Called after each read of the list of apps and, for the timed probes, whenever time has passed. */
+/** Called after each read of the list of apps and, only for the timed probes, after each read of the devices. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, input: ProbeInput): Probed {
   const { limits, reads, reportsUsage } = input
   const isMissing = app.memory_bytes === null && app.cpu_percent === null

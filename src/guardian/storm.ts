@@ -24,7 +24,7 @@ export function afterCrash(
   const crashes = new Map(before)
   if (!isOn) for (const [id, { at }] of crashes) if (at <= now - storm.within) crashes.delete(id)
   const times = (crashes.get(app)?.times ?? 0) + 1
-  // Ignore further crashes of an app that crashes again and again, so that other apps do not wait for that app.
+  // Ignore further crashes of an app that keeps crashing, so that they do not prolong the storm for the other apps.
   if (times > max_restarts) return { isOn, crashes }
   crashes.set(app, { at: now, times })
   return { isOn: isOn || isStorm(crashes.size, storm.apps), crashes }

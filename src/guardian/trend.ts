@@ -17,9 +17,7 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the average rise per step. */
 const MIN_STEP = 0.25
-/**
- * Buckets per step (`size`). Memory levels off if the later half rises less than `steady` times the earlier half.
- */
+/** Buckets per step (`size`). Memory levels off if the later half rises less than `steady` times the earlier half. */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise of at least this fraction of the initial level is reported. */
@@ -157,7 +155,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** Returns the trend to publish: two digits, or the previous value if it is close, to publish fewer changes. */
+/** Returns the trend to publish: two significant digits, or the previous value if it is close to that. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

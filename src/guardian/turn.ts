@@ -33,9 +33,7 @@ export interface Context {
   readonly mayUpdate: () => boolean
 }
 
-/**
- * When a hub started: `at` in `elapsed` milliseconds; `reportedAt` in epoch milliseconds, by the hub's clock.
- */
+/** When a hub started: `at` in `elapsed` milliseconds; `reportedAt` in epoch milliseconds, as the bridge reports it. */
 export interface Boot {
   readonly at: number
   readonly reportedAt: number

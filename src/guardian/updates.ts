@@ -55,7 +55,7 @@ export function startUpdate(turn: Turn): void {
   }
 }
 
-/** `unheld` updates are never installed: a version must be held, but the hub does not report or accept versions. */
+/** `unheld` means that the app is skipped, because `hold_days` needs a hub that reports and accepts versions. */
 function verdictOn(context: Context, watched: WatchedApp, acceptsVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
   const { hold_days } = context.config.updates

@@ -258,7 +258,7 @@ function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory
   }
 }
 
-/** Returns the offer to publish. To publish rarely, its time grows in large steps, and only up to the hold time. */
+/** Returns the offer to publish. To publish less often, its age grows in large steps, and only up to the hold time. */
 function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)

@@ -18,7 +18,7 @@ import { type Release, Releases } from './releases.ts'
 
 /** A list that lacks a known app is read again after this pause. */
 const REREAD_DELAY_MS = 2000
-/** After this many reads, the latest list is accepted even if it differs from the list before it. */
+/** After this many reads, counting the first, the latest list is accepted even if it differs from the one before it. */
 const MAX_READS = 5
 /** Number of changes to apply in one turn of the event loop, because thousands of changes would block it. */
 const AT_ONCE = 500

@@ -112,7 +112,7 @@ export class HubClient {
   }
 
   /**
-   * Reads a public file such as an icon; `undefined` if it does not exist or its path is not on the hub.
+   * Reads a public file such as an icon; `undefined` if the status is not 200 or the path is not on the hub.
    * @throws HubError
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {

@@ -7,7 +7,7 @@ import type { HubStatus } from './status.ts'
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
 /**
- * @param previous returns the last result; on the same hub and firmware, its missing operations are kept
+ * @param previous returns the previous result, whose missing operations are kept for the same hub and firmware
  * @throws HubError
  */
 export async function greet(client: HubClient, previous: () => Greeting | undefined): Promise<Greeting> {

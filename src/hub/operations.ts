@@ -95,7 +95,7 @@ interface StoreInstall {
 
 const READ_APP = { method: 'GET', path: '/app/:id', scope: 'hub.app.readonly' } as const
 const SPEECH = { manager: 'speech-output', optional: true } as const
-/** Used for responses whose size does not depend on the number of apps. */
+/** Used for responses that are much smaller than a list of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
 const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as const
 /** Used for responses with all devices or flows of a home. */
@@ -104,7 +104,7 @@ const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: d
 
 /** Used for writes that do not change the app's record. */
 const nothing = () => ({})
-/** Used for operations without a result, to which different hubs respond differently. */
+/** Used for operations whose result differs between hubs and is not needed. */
 const noResult = () => null
 
 const ROWS = {

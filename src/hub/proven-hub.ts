@@ -28,7 +28,7 @@ export interface HubCall {
 
 /** Maximum number of attempts to send a request if the hub's identity becomes uncertain before each attempt. */
 const MAX_PROOFS = 3
-/** Maximum number of identity checks that lost connections cause for one request. */
+/** Maximum number of identity checks for one request because of lost connections. */
 const MAX_CHECKS = 2
 
 /** Limits on requests after a 429 response, and how long these limits apply. */
@@ -56,7 +56,7 @@ export class ProvenHub {
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** On `close`, lets waiting requests start immediately, so that they fail. */
+  /** On `close`, makes the limiter start waiting requests immediately, so that they fail. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub for which calls are intended; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
@@ -70,7 +70,7 @@ export class ProvenHub {
   readonly #writes = new Set<Promise<Answer>>()
   #refusesWrites = false
   #pending = 0
-  /** When the hub stops limiting requests, in `clock.elapsed()` milliseconds. */
+  /** Until when the hub counts as limiting requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'hasApp'>, clock: Clock) {
@@ -149,7 +149,7 @@ export class ProvenHub {
     const losses = this.#losses
     const { id, firmware } = await this.#ping()
     this.#expect(id, 'nonsense')
-    // Otherwise, each response of an updated hub would cast doubt on it.
+    // Adopt the firmware; otherwise, each response of an updated hub would cast doubt on the hub's identity.
     this.#identity = { ...this.#identity, firmware }
     this.#trust(losses)
   }

@@ -130,8 +130,8 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // A hub that limits requests is not offline (see `#poll`). It may do so at a handover, because the
-        // former owner has just sent it requests.
+        // A hub that limits requests is not offline (see `#poll`). At a handover, it may limit the first requests,
+        // because the former owner has just sent requests.
         const { online, reason } = this.#status.current
         const mayBeOnline = online || (reason === 'connecting' && clock.elapsed() < unknownUntil)
         if (failure.code === 'rate_limited' && mayBeOnline) {
@@ -225,8 +225,8 @@ export class Session {
   }
 
   /**
-   * Reads the hub. A hub that limits requests is not offline, so it is read again when it permits that. After any other
-   * failure, the hub is read once more after a second, because a busy hub may fail one read.
+   * Reads the hub. A hub that limits requests is not offline, so it is read again as soon as it permits this. After any
+   * other failure, the hub is read once more after a second, because a busy hub may fail one read.
    */
   async #poll(): Promise<void> {
     let wait = LIMITED_MS.min
@@ -346,8 +346,8 @@ export class Session {
   }
 
   /**
-   * Pauses for `ms` milliseconds. `wake` ends the pause early, even if it was called before the pause, but after the
-   * last pause. Does not shorten a pause that the hub requested (429).
+   * Pauses for `ms` milliseconds. `wake` ends the pause early, even if it was called between the previous pause and
+   * this one. It does not shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

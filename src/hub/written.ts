@@ -1,6 +1,6 @@
 /**
- * Decides whether a write was done, based on the response or on a check on the hub. Only a valid response that shows
- * the requested state is proof, because a 404 may come from a gateway, and a list may be incomplete while the hub is
+ * Decides whether a write was done, based on the response or on a check on the hub. A check needs a valid response that
+ * shows the requested state, because a 404 may come from a gateway, and a list may be incomplete while the hub is
  * starting.
  */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'

@@ -100,8 +100,8 @@ export class ConnectionLoop {
 
   async #startOver(connection: Connection): Promise<void> {
     const { clock, link, onStartOver } = this.#options
-    // During a suspension, the broker may have ended the connection, and another bridge may have become active. Only the
-    // answer matters: nothing subscribes to this topic.
+    // During a suspension, the broker may have ended the connection, and another bridge may have become active. The
+    // answer to this request shows that the connection is up; there is no such subscription.
     const answered = connection.unsubscribe([`${link.stateTopic}/none`]).then(() => true)
     const isServed = (await within(clock, GOODBYE_MS, answered)) === true
     if (connection.isDown) return

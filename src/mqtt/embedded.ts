@@ -249,7 +249,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** Maximum backlog of one client. A new subscriber receives all retained messages at once, which are fewer bytes. */
+/** Maximum backlog of one client. All retained messages, which a new subscriber receives at once, are smaller. */
 const BACKLOG_OF_ONE = 32 * 1024 * 1024
 const BACKLOG_OF_ALL = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */

@@ -129,7 +129,7 @@ export function echoFilter(
   const cleared = new Map<string, number>()
   let protocol: Protocol | undefined
   return {
-    /** Echoes of the previous connection's publishes do not arrive on the new connection. */
+    /** Forgets the previous connection's publishes, because their echoes do not arrive on the new connection. */
     connected(by: Protocol): void {
       protocol = by
       unretained.clear()
@@ -141,7 +141,7 @@ export function echoFilter(
     },
 
     /**
-     * On a command topic, the echo of a message that clears it looks like an empty command. For example, clearing a
+     * Expects the echo of a message that clears a command topic, because it looks like an empty command: clearing a
      * stored `restart` would restart the app. Under MQTT 5, the subscription excludes echoes.
      */
     clearing(topic: string): void {
@@ -155,7 +155,7 @@ export function echoFilter(
       return until !== undefined && receivedAt <= until
     },
 
-    /** Returns whether a message on a watched topic is from another client. If so, records a change on the broker. */
+    /** Returns whether a message on a watched topic is from another client. If so, records the change of the topic. */
     foreign(topic: string, text: string): boolean {
       if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
       retained.changedByOthers(topic, text)

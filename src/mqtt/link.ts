@@ -15,7 +15,7 @@ import { reread, resubscribe, setUpSession } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
-/** The number of waiting messages from which on the link is busy. */
+/** The link is busy while more messages than this are waiting. */
 const BUSY_FROM = 1000
 const UNPROVEN = 'after a suspension, new messages cannot be distinguished from old ones'
 
@@ -196,7 +196,7 @@ export class MqttLink implements AsyncDisposable {
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
-  /** Whether the broker is connected, but many messages have not been sent yet. On standby, messages are kept. */
+  /** Whether the broker is connected, but many messages have not been sent yet; `false` on standby. */
   get isBusy(): boolean {
     return this.#connection?.isDown === false && this.#sender.isWriting && this.#queued > BUSY_FROM
   }
@@ -308,7 +308,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Resets the state after the loss of a connection. Returns whether the cause of the loss is known. */
+  /** Resets the state after the loss of a connection. Returns whether the loss revealed a fatal payload size. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined

@@ -19,7 +19,7 @@ export interface ReadBackOptions {
   /** How long the broker may take to deliver a marker after the latest retained message. */
   readonly timeoutMs: number
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1; by default, as soon as the broker accepts it. `done` receives the reason code. */
+  /** Publishes a marker with QoS 1; default: within the broker's receive maximum. `done` receives the reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
   /**
