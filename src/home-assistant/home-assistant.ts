@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
 import type { Config } from '../config/options.ts'
-import { createDiscoveryTopics, hubIdOf, objectIdOf } from '../contract/discovery.ts'
+import { createDiscoveryTopics, hubIdOf, objectIdOf, parseDiscoveryTopic } from '../contract/discovery.ts'
 import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -52,6 +52,8 @@ export class HomeAssistant implements Discovery {
   /** Names of hubs that are also configured under another name, under which their devices are published. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
+  /** The ids in the bridge's devices that an earlier run has published; empty once `#bridgeId` follows from them. */
+  #formerBridgeIds: ReadonlySet<string | undefined> = new Set()
   #cancelBirth: () => void = () => {}
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
@@ -65,7 +67,13 @@ export class HomeAssistant implements Discovery {
   }
 
   connected(): void {
-    this.#publisher.connected()
+    const former = new Set<string>()
+    for (const [[topic, payload] = ['', '']] of this.#publisher.connected().values()) {
+      const owner = parseDiscoveryTopic(topic)?.owner
+      if (owner?.kind === 'bridge' && payload.includes(this.#options.topics.mark)) former.add(owner.hubId)
+    }
+    this.#formerBridgeIds = former
+    this.#bridgeChanged()
   }
 
   stop(): void {
@@ -186,19 +194,28 @@ export class HomeAssistant implements Discovery {
     })
   }
 
-  /** The bridge's device has the id of the first hub, because an id from the bridge's topics could change. */
+  /**
+   * The bridge's device has the id of a hub, because an id from the bridge's topics could change: the id that it had
+   * before, otherwise that of the first hub.
+   */
   #bridgeChanged(): void {
     // The members of a fleet have no device, because a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
-    const [first] = this.#options.hubs.keys()
-    const id = (first === undefined ? undefined : this.#discovered.get(first)?.facts.id) ?? null
-    if (id === null) return
+    const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
     const before = this.#bridgeId
+    const found = ids.find((id) => this.#formerBridgeIds.has(id))
+    // A hub that has not answered yet may have the former id.
+    const mustWait = found === undefined && this.#formerBridgeIds.size > 0 && ids.includes(undefined)
+    const id = mustWait ? null : (found ?? ids.find((known) => known === before) ?? ids[0] ?? null)
+    if (id === null && !mustWait) return
     this.#bridgeId = id
-    const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+    if (id !== null) this.#formerBridgeIds = new Set()
     // Withdraw the former device first, so that Home Assistant can give its entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
-    this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    if (id !== null) {
+      const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+      this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    }
     if (before === id) return
     for (const name of this.#discovered.keys()) this.#wantHub(name)
   }

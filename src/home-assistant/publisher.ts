@@ -135,8 +135,11 @@ export class Publisher {
     }
   }
 
-  /** Reads the broker's discovery messages at the start of a connection, and publishes the waiting devices. */
-  connected(): void {
+  /**
+   * Reads the broker's discovery messages at the start of a connection, and publishes the waiting devices. Returns the
+   * messages that this run has not published: object id → topic → payload.
+   */
+  connected(): ReadonlyMap<string, ReadonlyMap<string, string>> {
     const { link } = this.#options
     const found = new Map<string, Map<string, string>>()
     link.sweep((topic, payload) => {
@@ -148,6 +151,7 @@ export class Publisher {
     const waiting = this.#waiting
     this.#waiting = undefined
     for (const objectId of waiting ?? []) this.#request(objectId)
+    return found
   }
 
   /** Restores a message of a device if another client has cleared it. */

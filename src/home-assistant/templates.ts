@@ -101,7 +101,9 @@ export function wholeNumber(min: number, max: number): Template<never> {
 }
 
 export function wholeWord(options: readonly string[]): Template<never> {
+  // Home Assistant trims a rendered value, and ignores an empty one.
+  const shown = options.filter((option) => option !== '' && option === option.trim())
   // JSON strings are also valid in Jinja.
-  const fits = `value_json in ${JSON.stringify(options)}`
+  const fits = `value_json in ${JSON.stringify(shown)}`
   return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }

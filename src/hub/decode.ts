@@ -10,9 +10,10 @@ export const asItIs: Clean = (text) => text
 
 /**
  * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
+ * Replaces halves of surrogate pairs, because Home Assistant refuses a whole message with one.
  */
 export function shortText(text: string, length: number, clean: Clean): string {
-  const whole = clean(text)
+  const whole = clean(text).toWellFormed()
   if (whole.length <= length) return whole
   const short = whole.slice(0, length)
   // Do not end with half a surrogate pair.

@@ -275,6 +275,14 @@ describe('the presentation', () => {
     }
   })
 
+  test('shows an option as unknown if Home Assistant would trim or ignore it', () => {
+    const setting = { type: 'select', options: ['', ' ', ' low', 'low\n', 'high'] } as const
+    expect(components({ settings: new Map([['x', setting]]) }).setting_x).toMatchObject({
+      options: setting.options,
+      value_template: `{{ value_json if value_json in ["high"] else 'None' }}`,
+    })
+  })
+
   test('has events and triggers for a crash, a new version, a failed command and a guardian that gave up', () => {
     for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
       expect(components().event.event_types).toContain(type)

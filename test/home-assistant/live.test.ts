@@ -210,6 +210,23 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
 })
 
+test.concurrent('the bridge keeps its device when a restart finds another hub first', async () => {
+  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
+  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
+  const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
+  await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+  await settled(world, ALL + 2)
+  await world.bridge.stop()
+  await Promise.all([world.hub.reboot({ id: 'cabin' }), cabin.reboot({ id: HUB })])
+  // The first hub answers first, but the device has the id of the other one.
+  cabin.behave('slow-headers', { operation: 'ping', ms: 1_500 })
+  const seen = world.observer.seen.length
+  await world.restartUntilReady()
+  await world.settle('cabin')
+  expect(objectIds(await settled(world, ALL + 2))).toContain(`hub2mqtt-bridge--${HUB}`)
+  expect(told(world, seen).filter(({ topic }) => topic.includes('hub2mqtt-bridge--'))).toEqual([])
+})
+
 test.concurrent('the total usage of the apps of a hub is updated with each read of the list', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   const used = () => {

@@ -136,8 +136,14 @@ describe('a record of the hub', () => {
     const whole = `😀${'x'.repeat(1022)}`
     expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
-    // A string that is short enough stays unchanged, even if it ends with half a character.
-    expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
+  })
+
+  test('has no half of a surrogate pair in any text, because strict JSON parsers refuse it', () => {
+    expect(decodePatch({ crashedMessage: '\ud83d: 😀', name: 'x\ud800', version: '\udc00' })).toMatchObject({
+      crash_message: '\ufffd: 😀',
+      name: 'x\ufffd',
+      version: '\ufffd',
+    })
   })
 })
 
