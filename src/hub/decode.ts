@@ -10,9 +10,10 @@ export const asItIs: Clean = (text) => text
 
 /**
  * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
+ * Replaces half a surrogate pair, which strict JSON parsers refuse: Home Assistant would reject the whole payload.
  */
 export function shortText(text: string, length: number, clean: Clean): string {
-  const whole = clean(text)
+  const whole = clean(text).toWellFormed()
   if (whole.length <= length) return whole
   const short = whole.slice(0, length)
   // Do not end with half a surrogate pair.

@@ -136,8 +136,23 @@ describe('a record of the hub', () => {
     const whole = `😀${'x'.repeat(1022)}`
     expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
-    // A string that is short enough stays unchanged, even if it ends with half a character.
-    expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
+  })
+
+  test('has only texts that strict JSON parsers accept, such as the one of Home Assistant', () => {
+    const half = '\ud83d'
+    const record = {
+      name: half,
+      version: half,
+      author: { name: half },
+      channel: half,
+      origin: half,
+      compatibility: half,
+    }
+    const patch = decodePatch({ ...record, crashedMessage: `Error ${half}`, updateAvailable: { version: half } })
+    expect(JSON.stringify(patch)).not.toContain('\\ud83d')
+    expect(patch).toMatchObject({ name: '\ufffd', crash_message: 'Error \ufffd', latest_version: '\ufffd' })
+    expect(decodePatch({ name: `${'x'.repeat(1023)}${half}` }).name).toBe(`${'x'.repeat(1023)}\ufffd`)
+    expect(decodePatch({ name: 'Ä 😀' }).name).toBe('Ä 😀')
   })
 })
 
