@@ -85,6 +85,8 @@ export function linkOptions(
     watchedFilters: filters,
     transientFilters: topics.transientFilters,
     delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
+    // As with a value that is too large to be published at all, no value is better than an outdated one.
+    clearIfTooLarge: (topic) => topics.parse(topic)?.name === 'setting',
     credentials: live.credentials,
     mayPublish: mayAct && ((topic) => topic.startsWith(`${topics.base}/bridge/`) || mayAct()),
     maximumPacketSize: mqtt.url === null ? mqtt.embedded.max_payload : undefined,

@@ -108,6 +108,8 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand
+  /** Set if the payload must have a transaction. */
+  readonly needsTransaction?: true
   /** Set if a repeated transaction is executed again, not answered from memory, because repeating it is harmless. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */

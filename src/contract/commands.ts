@@ -299,6 +299,7 @@ const ROWS = [
   }),
   row('bridge', 'rollout', {
     payload: rolloutOrder,
+    needsTransaction: true,
     write: true,
     allowed: false,
     audited: true,
@@ -308,6 +309,7 @@ const ROWS = [
   }),
   row('bridge', 'rollout-cancel', {
     payload: nothing,
+    needsTransaction: true,
     audited: true,
     repeatable: true,
     doc: 'Stops the rollout that `transaction` names, after its running steps.',

@@ -59,7 +59,7 @@ export class MqttLink implements AsyncDisposable {
     this.#redact = redact
     this.#parts = parts
     this.#journal = journal
-    this.#retained = new Retained(order, options.delaysOnline, redact)
+    this.#retained = new Retained(order, options.delaysOnline, redact, options.clearIfTooLarge)
     this.#events = new Outbox(order, false)
     this.#answers = new Outbox(order, true)
     const deliver = (message: Message) => {

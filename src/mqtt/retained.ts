@@ -65,6 +65,7 @@ export class Retained {
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
   readonly #redact: Redact
+  readonly #clearIfTooLarge: (topic: string) => boolean
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
@@ -74,10 +75,16 @@ export class Retained {
   readonly #cleared = new Set<string>()
 
   /** @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted */
-  constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
+  constructor(
+    order: Order,
+    delaysOnline: (topic: string) => boolean = () => true,
+    redact: Redact = (text) => text,
+    clearIfTooLarge: (topic: string) => boolean = () => false,
+  ) {
     this.#order = order
     this.#delaysOnline = delaysOnline
     this.#redact = redact
+    this.#clearIfTooLarge = clearIfTooLarge
   }
 
   get waiting(): number {
@@ -195,6 +202,11 @@ export class Retained {
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
     entry.queued = false
+    // `#differs` lets only those of these topics pass that must be cleared.
+    if (entry.blocked === 'too_large') {
+      entry.sent = null
+      return null
+    }
     if (entry.marked && entry.wanted !== null && entry.text === undefined) {
       const again = entry.source?.(entry.topic)
       entry.text = again === undefined ? undefined : this.#redact(again)
@@ -216,7 +228,7 @@ export class Retained {
     entry.held = entry.sent
     if (entry.source !== undefined) dropText(entry)
     entry.sent = undefined
-    entry.reported = undefined
+    if (entry.blocked === undefined) entry.reported = undefined
     this.#conclude(entry)
     this.#enqueue(entry)
   }
@@ -224,7 +236,7 @@ export class Retained {
   /** Blocks an entry. Returns whether to report the block. */
   refused(entry: Entry, block: Block): boolean {
     if (entry.released) return false
-    const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
+    const outdated = entry.sent !== undefined && entry.sent !== entry.wanted && entry.blocked !== 'too_large'
     entry.sent = undefined
     if (entry.blocked === undefined) this.blocked += 1
     const isNew = entry.reported !== block
@@ -232,10 +244,8 @@ export class Retained {
     entry.blocked = block
     this.#conclude(entry)
     // The refused payload is no longer wanted, and the broker may accept the wanted payload.
-    if (outdated && block !== 'invalid') {
-      this.#unblock(entry)
-      this.#enqueue(entry)
-    }
+    if (outdated && block !== 'invalid') this.#unblock(entry)
+    this.#enqueue(entry)
     return isNew
   }
 
@@ -322,9 +332,11 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Returns whether the broker lacks the payload, and the entry is not in flight or blocked. */
+  /** Returns whether the broker lacks the payload, or must clear it, and the entry is not in flight or blocked. */
   #differs(entry: Entry): boolean {
-    return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
+    if (entry.sent !== undefined || entry.released) return false
+    if (entry.blocked === 'too_large') return entry.held !== null && this.#clearIfTooLarge(entry.topic)
+    return entry.blocked === undefined && entry.held !== entry.wanted
   }
 
   #enqueue(entry: Entry): boolean {

@@ -62,6 +62,8 @@ export interface LinkOptions extends BrokerOptions {
   readonly redact?: Redact | undefined
   /** Whether `online` waits until the broker holds the topic's current payload (default: for all topics). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
+  /** Whether to clear the topic if its current payload is too large for the broker (default: for none). */
+  readonly clearIfTooLarge?: ((topic: string) => boolean) | undefined
   /** Maximum size of a packet in bytes; default: learned from the broker's announcement and refusals. */
   readonly maximumPacketSize?: number | undefined
   /** The maximum number of unacknowledged publishes; default: 32, or the broker's limit if it is lower. */

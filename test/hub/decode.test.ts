@@ -138,12 +138,21 @@ describe('a record of the hub', () => {
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
   })
 
-  test('has no half of a surrogate pair in any text, because strict JSON parsers refuse it', () => {
-    expect(decodePatch({ crashedMessage: '\ud83d: 😀', name: 'x\ud800', version: '\udc00' })).toMatchObject({
-      crash_message: '\ufffd: 😀',
-      name: 'x\ufffd',
-      version: '\ufffd',
-    })
+  test('has only texts that strict JSON parsers accept, such as the one of Home Assistant', () => {
+    const half = '\ud83d'
+    const record = {
+      name: half,
+      version: half,
+      author: { name: half },
+      channel: half,
+      origin: half,
+      compatibility: half,
+    }
+    const patch = decodePatch({ ...record, crashedMessage: `Error ${half}`, updateAvailable: { version: half } })
+    expect(JSON.stringify(patch)).not.toContain('\\ud83d')
+    expect(patch).toMatchObject({ name: '\ufffd', crash_message: 'Error \ufffd', latest_version: '\ufffd' })
+    expect(decodePatch({ name: `${'x'.repeat(1023)}${half}` }).name).toBe(`${'x'.repeat(1023)}\ufffd`)
+    expect(decodePatch({ name: 'Ä 😀' }).name).toBe('Ä 😀')
   })
 })
 

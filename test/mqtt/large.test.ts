@@ -60,6 +60,35 @@ test('an answer over the limit of the embedded broker becomes too_large, and ano
   await hub.close()
 })
 
+describe.skipIf(withoutMosquitto)('a published setting', () => {
+  test.each(LIMITED)(
+    'too large under MQTT %s with %s leaves no older value',
+    { timeout: 60_000 },
+    async (protocol, line) => {
+      const broker = await Mosquitto.start({ config: [line.replace('100000', '4096')] })
+      const hub = { apps: [{ id: 'the.app', settings: { text: 'old' } }] }
+      const env = { MQTT_PROTOCOL: protocol, SETTINGS_PUBLISH: '{"the.app":{"text":"text"}}', DISCOVERY_FORMAT: 'off' }
+      await using world = await World.start({ broker, hub, env })
+      const { observer } = world
+      const topic = 'hub2mqtt/home/app/the.app/setting/text'
+      await observer.until('the old value', () => observer.last(topic) === '"old"')
+      const set = async (value: string) => {
+        await fetch(`${world.hub.url}/api/manager/apps/app/the.app/setting/text`, {
+          method: 'PUT',
+          headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ value }),
+        })
+        await observer.publish('hub2mqtt/home/cmd/refresh', '')
+      }
+      await set('x'.repeat(5000))
+      await observer.until('no value', () => observer.last(topic) === '', 20_000)
+      await set('new')
+      await observer.until('the new value', () => observer.last(topic) === '"new"', 20_000)
+      expect(observer.last('hub2mqtt/home/app/the.app')).toContain('"id":"the.app"')
+    },
+  )
+})
+
 describe.skipIf(withoutMosquitto)('a command far over every limit', () => {
   test.each(['5', '3.1.1'] as const)('of 20 MB is answered under MQTT %s, and the bridge stays', async (protocol) => {
     await using broker = await Mosquitto.start()

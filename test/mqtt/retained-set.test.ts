@@ -442,6 +442,25 @@ describe('a topic that the broker does not accept', () => {
     expect(again('6', 'too_large')).toBe(true)
   })
 
+  test('leaves no older payload if it is too large and its topic must not be outdated', () => {
+    set = new Retained(order, all, undefined, (topic) => topic === 'a')
+    holding({ a: '1', b: '1' })
+    set.hold('a', '2')
+    set.hold('b', '2')
+    expect([block('a', 'too_large'), block('b', 'too_large')]).toEqual([true, true])
+    expect([flush(), set.blocked]).toEqual([['a=null'], 2])
+    expect([set.hold('a', '2'), flush()]).toEqual([false, []])
+    set.retry('too_large')
+    expect([block('a', 'too_large'), block('b', 'too_large'), flush()]).toEqual([false, false, []])
+    set.hold('a', '1')
+    expect([flush(), set.blocked]).toEqual([['a=1'], 1])
+    // A broker that also denies the clearing is not asked again and again.
+    set.hold('a', '3')
+    block('a', 'too_large')
+    block('a', 'denied')
+    expect([flush(), set.blocked]).toEqual([[], 2])
+  })
+
   test('counts once, however often it is refused', () => {
     const entry = send()
     set.refused(entry, 'denied')

@@ -60,8 +60,8 @@ function commandMessage(command: Command) {
     name,
     title: `${name} command`,
     contentType,
-    payload: payloadSchema(payload),
-    ...(acceptsNothing(payload) && { description: 'The payload may be empty.' }),
+    payload: payloadSchema(command),
+    ...(acceptsNothing(command) && { description: 'The payload may be empty.' }),
     bindings: {
       mqtt: {
         correlationData: { type: 'string', description: 'Identifies the command; the answer repeats it.' },

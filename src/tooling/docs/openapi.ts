@@ -101,10 +101,10 @@ function routeOperation(route: Route): [string, object] {
 
 /** Returns the operation of a command. Its path is the command's topic without the base topic and `cmd`. */
 function commandOperation(route: Route, command: Command): [string, object] {
-  const { target, name, argument, payload, doc: summary } = command
+  const { target, name, argument, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
   const id = `${target} ${name}${argument === undefined ? '' : ' of path'}`
-  const body = { required: !acceptsNothing(payload), schema: payloadSchema(payload) }
+  const body = { required: !acceptsNothing(command), schema: payloadSchema(command) }
   return operation(route, path, { id, tags: ['commands'], summary }, body)
 }
 

@@ -1,6 +1,7 @@
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
-import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
+import type { Command } from '../../contract/command.ts'
+import { ENVELOPE } from '../../contract/payload.ts'
 import { mapping } from '../../emulator/hub-file.ts'
 
 export type { JsonSchema }
@@ -33,9 +34,20 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
 }
 
 /** Returns the JSON Schema of a payload, including the keys of the envelope if the payload may have an envelope. */
-export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
-  const own = jsonSchema(schema)
-  return enveloped ? withEnvelope(own) : own
+export function payloadSchema(command: Command): JsonSchema {
+  const required = requiredSchema(command)
+  return command.payload.enveloped ? withEnvelope(required) : required
+}
+
+const needsTransaction = (command: Command) => command.target === 'bridge' && command.needsTransaction === true
+
+/** Returns the JSON Schema of a payload without the optional keys of the envelope. */
+export function requiredSchema(command: Command): JsonSchema {
+  const own = jsonSchema(command.payload.schema)
+  if (!needsTransaction(command)) return own
+  const { transaction = {} } = jsonSchema(ENVELOPE).properties ?? {}
+  const required = [...(own.required ?? []), 'transaction']
+  return { ...own, properties: { ...own.properties, transaction }, required }
 }
 
 function withEnvelope(schema: JsonSchema): JsonSchema {
@@ -49,10 +61,10 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
 }
 
 /** Returns `true` if the command accepts an empty payload. */
-export function acceptsNothing({ read }: PayloadKind<unknown>): boolean {
+export function acceptsNothing(command: Command): boolean {
   try {
-    read('').input()
-    return true
+    command.payload.read('').input()
+    return !needsTransaction(command)
   } catch {
     return false
   }

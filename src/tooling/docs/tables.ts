@@ -13,7 +13,7 @@ import { commandOf, type DeviceKind, type Entity } from '../../home-assistant/en
 import { TRIGGERS } from '../../home-assistant/triggers.ts'
 import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
-import { acceptsNothing, type JsonSchema, jsonSchema, shortForm } from './schema.ts'
+import { acceptsNothing, type JsonSchema, jsonSchema, requiredSchema, shortForm } from './schema.ts'
 
 /** The defaults of the options that determine the first level of topics. */
 const ROOTS: Readonly<Record<string, string | undefined>> = {
@@ -56,11 +56,10 @@ export function permissionOf(command: Command): string | undefined {
 /** Returns `true` if the command is refused unless the configuration names it. */
 export const offByDefault = (command: Command): boolean => command.allowed === false
 
-function payloadText({ payload }: Command): string {
-  const schema = jsonSchema(payload.schema)
-  const short = shortForm(schema)
+function payloadText(command: Command): string {
+  const short = shortForm(requiredSchema(command))
   if (short === 'any') return 'a JSON value, or text'
-  const nothing = acceptsNothing(payload)
+  const nothing = acceptsNothing(command)
   if (short === '{}') return 'empty'
   return `${nothing ? 'empty, or ' : ''}${code(short)}`
 }

@@ -122,4 +122,12 @@ describe('the AsyncAPI document', () => {
     expect(document).toHaveProperty(`${payload}.transaction`)
     expect(document).toHaveProperty(`${payload}.expires_at`)
   })
+
+  test('requires the transaction that names a rollout', () => {
+    const command = (id: string) => `channels.${id}Command.messages.command`
+    expect(document).toHaveProperty(`${command('bridgeRollout')}.payload.required`, ['command', 'app', 'transaction'])
+    expect(document).toHaveProperty(`${command('bridgeRolloutCancel')}.payload.required`, ['transaction'])
+    expect(document).not.toHaveProperty(`${command('bridgeRolloutCancel')}.description`)
+    expect(document).toHaveProperty(`${command('bridgePing')}.description`, 'The payload may be empty.')
+  })
 })
