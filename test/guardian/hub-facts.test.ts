@@ -248,6 +248,7 @@ describe('an update in the window', () => {
     [null, '0.9.9', false],
     ['major', '1.0.0-rc.1+7', false],
     [null, '1.0.0+7', true],
+    [null, '1.0.0', false],
     [null, 'v0.9.9', true],
   ])('of at most a %s step to %s is made: %s', async (largest, to, isInstalled) => {
     const stand = new Stand(`${UPDATES}${largest === null ? '' : `, severity: { "*": ${largest} }`} }`).start('a')
