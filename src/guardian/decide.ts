@@ -199,7 +199,7 @@ function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
     if (turn.isActing && wasOn) settle(turn, watched)
-    else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id))
+    else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id), true)
     if (wasOn !== isOn) turn.facts.add(watched.id)
   }
   if (wasOn !== isOn) turn.attention = true

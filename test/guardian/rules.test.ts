@@ -885,6 +885,22 @@ test('a reload that turns the guardian on for the first time finds the known app
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
 
+test.each(['[]', '["*"]'])(
+  'a reload that turns the guardian on, which began with %s, restarts no app that runs again',
+  async (watch) => {
+    const stand = new Stand(`guard: { watch: ${watch} }`).start('a').crash('a')
+    await stand.clock.advance(10 * SECOND)
+    const before = stand.restarted
+    // This hub keeps the crash flag.
+    stand.say('a', { state: 'running' })
+    for (const now of ['[]', '["*"]']) {
+      stand.live.value = configOf(`guard: { watch: ${now} }`)
+      stand.guard.reconfigured()
+    }
+    await stand.expectAfter(HOUR, before)
+  },
+)
+
 test('a reload changes the watched apps immediately', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a').crash('a')
   await stand.expectAfter(MINUTE, [])
