@@ -198,6 +198,7 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
+    watched.watch = watch.retriedWithin(watched.watch, turn.now, turn.config.guard)
     if (turn.isActing && wasOn) settle(turn, watched)
     else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id), true)
     if (wasOn !== isOn) turn.facts.add(watched.id)

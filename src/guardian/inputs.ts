@@ -58,7 +58,7 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   const { history, memory } = saved
   // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
-  watched.watch = watch.restored(saved, now, offset)
+  watched.watch = watch.retriedWithin(watch.restored(saved, now, offset), now, config.guard)
   watched.history = history.slice(0, config.guard.history)
   const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
