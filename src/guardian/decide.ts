@@ -210,8 +210,18 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   if (!online) hub.wasAway = true
   if (hub.online === online) return
   hub.online = online
-  if (!online) for (const watched of hub.apps.values()) watched.seenAt = undefined
-  else if (hub.wasAway) hub.backAt = now
+  if (online && hub.wasAway) hub.backAt = now
+  if (!online) hub.offlineAt = now
+  for (const watched of hub.apps.values()) {
+    if (!online) watched.seenAt = undefined
+    else skipTime(watched, Math.max(0, now - hub.offlineAt), now)
+  }
+}
+
+/** Excludes the time for which the hub was offline from the limits of `guard.change_limit` and `guard.unavailable`. */
+function skipTime(watched: WatchedApp, ms: number, now: number): void {
+  watched.changedAt = Math.min(watched.changedAt + ms, now)
+  if (watched.away !== undefined) watched.away = { ...watched.away, since: watched.away.since + ms }
 }
 
 /** Plans the restarts that are configured for a start of the hub, unless the hub was only unreachable. */

@@ -207,6 +207,17 @@ describe('an app whose devices are unavailable', () => {
     expect(stand.state('a').attention).toEqual([])
   })
 
+  test('is not restarted because of the time for which its hub was offline', async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    link(stand, ['a'], ALL_AWAY)
+    stand.setOnline(false)
+    await stand.clock.advance(HOUR)
+    link(stand.setOnline(true), ['a'], ALL_AWAY)
+    await stand.expectAfter(5 * MINUTE, [])
+    link(stand, ['a'], { devices: 3, devices_unavailable: 0 })
+    await stand.expectAfter(HOUR, [])
+  })
+
   test.each<[string, AppPatch]>([
     ['does not run', { state: 'stopped' }],
     ['is disabled', { enabled: false, state: 'stopped' }],

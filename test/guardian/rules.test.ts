@@ -506,6 +506,19 @@ describe('an app that reports that it runs', () => {
     expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
   })
 
+  test('is left alone for as much longer as its hub was offline', async () => {
+    const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
+    await stand.clock.advance(20 * MINUTE)
+    stand.setOnline(false)
+    await stand.clock.advance(HOUR)
+    stand.setOnline(true).read()
+    await stand.clock.advance(40 * MINUTE)
+    stand.read()
+    await stand.expectAfter(SECOND, [])
+    stand.read()
+    await stand.expectAfter(10 * SECOND, ['a'])
+  })
+
   test('but whose restarts no list shows is left alone for the same time after each', async () => {
     const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
     for (let minute = 0; minute < 190; minute += 1) {
