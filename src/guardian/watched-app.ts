@@ -283,13 +283,13 @@ function payloadOf(
     snoozed_until: snoozed ? iso(snoozedUntil) : null,
     last_crash,
     memory_trend_bytes_per_hour: watched.trend,
-    attention: attentionOf(watched),
+    attention: attentionOf(watched, on),
   }
 }
 
-function attentionOf({ watch: { phase, why }, bad, rising, probed }: WatchedApp): Reason[] {
+function attentionOf({ watch: { phase, why }, bad, rising, probed }: WatchedApp, on: boolean): Reason[] {
   const reasons = [
-    phase === 'given_up' ? why : undefined,
+    on && phase === 'given_up' ? why : undefined,
     bad ?? undefined,
     rising ? ('memory_limit' as const) : undefined,
     probed.found,

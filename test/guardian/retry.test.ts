@@ -77,6 +77,15 @@ describe('an app that was given up', () => {
     return stand
   }
 
+  test('needs attention until a reload ignores it', async () => {
+    const stand = await tired('retry: []')
+    expect([stand.state('a').attention, stand.guard.attentionOf('home')]).toEqual([['exception'], ['a']])
+    stand.live.value = configOf('guard: { watch: ["*"], ignore: [a] }')
+    stand.guard.reconfigured()
+    expect(stand.state('a')).toMatchObject({ state: 'off', attention: [] })
+    expect(stand.guard.attentionOf('home')).toEqual([])
+  })
+
   test('continues where it was when the bridge starts again', async () => {
     const stand = await tired('retry: [5m, 10m, 20m]')
     await untilNext(stand)
