@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Links } from '../../src/bridge/guarding.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
+import { configOf, HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
@@ -28,6 +28,14 @@ describe('a restart after a start of the hub', () => {
     }
     expect(stand.restarted).toEqual(['b', 'a'])
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason: 'schedule', by: 'guard' }])
+  })
+
+  test('is not made if a reload has removed it from the configuration', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b').startsApps()
+    up(stand, 20 * SECOND)
+    stand.live.value = configOf('guard: { watch: ["*"], after_boot: { a: 10m } }')
+    stand.guard.reconfigured()
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test('is made again after a second start, however soon', async () => {
