@@ -186,7 +186,10 @@ class HubEvidence {
   #note(what: PriorEvent['what'], more: Partial<Omit<PriorEvent, 'at'>> = {}): void {
     const [at, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
     this.#priorEvents.unshift({ at, what, app: null, from: null, to: null, by: null, ...more, elapsed })
-    if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
+    if (this.#priorEvents.length <= MAX_BEFORE) return
+    // First drop the writes, because an automation may write often.
+    const write = this.#priorEvents.findLastIndex(({ what }) => what === 'command' || what === 'setting')
+    this.#priorEvents.splice(write || -1, 1)
   }
 
   /**

@@ -152,7 +152,8 @@ function isPlainWord(word: string): boolean {
 
 /** Formats a stack frame: `at drivers/lamp/device.js:12:5 in Device.onInit`. Returns `undefined` for other lines. */
 function frameOf(app: string, line: string): string | undefined {
-  const bare = line.trim()
+  const trimmed = line.trim()
+  const bare = trimmed.endsWith(' {') ? trimmed.slice(0, -2) : trimmed
   if (bare.startsWith('File "')) {
     const [, path = '', rest = ''] = bare.split('"')
     const [number = '', name = ''] = rest.replace(', line ', '').split(', in ')

@@ -198,8 +198,9 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
+    watched.watch = watch.retriedWithin(watched.watch, turn.now, turn.config.guard)
     if (turn.isActing && wasOn) settle(turn, watched)
-    else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id))
+    else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id), true)
     if (wasOn !== isOn) turn.facts.add(watched.id)
   }
   if (wasOn !== isOn) turn.attention = true
@@ -209,8 +210,18 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   if (!online) hub.wasAway = true
   if (hub.online === online) return
   hub.online = online
-  if (!online) for (const watched of hub.apps.values()) watched.seenAt = undefined
-  else if (hub.wasAway) hub.backAt = now
+  if (online && hub.wasAway) hub.backAt = now
+  if (!online) hub.offlineAt = now
+  for (const watched of hub.apps.values()) {
+    if (!online) watched.seenAt = undefined
+    else skipTime(watched, Math.max(0, now - hub.offlineAt), now)
+  }
+}
+
+/** Excludes the time for which the hub was offline from the limits of `guard.change_limit` and `guard.unavailable`. */
+function skipTime(watched: WatchedApp, ms: number, now: number): void {
+  watched.changedAt = Math.min(watched.changedAt + ms, now)
+  if (watched.away !== undefined) watched.away = { ...watched.away, since: watched.away.since + ms }
 }
 
 /** Plans the restarts that are configured for a start of the hub, unless the hub was only unreachable. */

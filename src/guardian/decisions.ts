@@ -82,6 +82,8 @@ const STEPS = ['patch', 'minor', 'major'] as const
  */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const { version, latest_version: offered } = app
+  // Some hubs keep offering the installed version.
+  if (version !== null && version === offered) return false
   const severity = severityOf(version, offered) ?? 'major'
   if (severity !== 'none') return STEPS.indexOf(severity) <= STEPS.indexOf(largest)
   // If the opposite step is not larger, the versions differ only in their spelling or build metadata.

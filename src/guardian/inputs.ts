@@ -18,13 +18,16 @@ export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory for the same app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
-/** Takes responsibility for the app, and restores the app's state from the broker. */
-export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState | undefined): void {
+/**
+ * Takes responsibility for the app, and restores the app's state from the broker.
+ * @param isReload whether a reload has turned the guardian on; an app that is running then has started again
+ */
+export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState | undefined, isReload = false): void {
   const { now } = turn
   const { app } = watched
   watched.seenAt = undefined
   if (saved !== undefined) restore(turn, watched, saved)
-  if (isNewCrash(turn, watched, saved)) crashed(turn, watched)
+  if (isNewCrash(turn, watched) && !(isReload && isUp(app))) crashed(turn, watched)
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
@@ -55,7 +58,7 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   const { history, memory } = saved
   // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
-  watched.watch = watch.restored(saved, now, offset)
+  watched.watch = watch.retriedWithin(watch.restored(saved, now, offset), now, config.guard)
   watched.history = history.slice(0, config.guard.history)
   const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
@@ -71,10 +74,10 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
-function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, saved: watch.SavedState | undefined): boolean {
+function isNewCrash({ decisions }: Context, { app, watch, history }: WatchedApp): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
-  const [newest] = saved?.history ?? []
-  const earlier = isUp(app) ? saved?.guard?.last_crash : newest?.what === 'crash' ? newest : undefined
+  const [newest] = history
+  const earlier = isUp(app) ? watch.lastCrash : newest?.what === 'crash' ? newest : undefined
   return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version
 }
 

@@ -42,7 +42,6 @@ export const UNTOUCHED: RestartState = { ...new RestartState() }
 
 /** Maximum time to wait for a restart that an earlier run had planned. */
 const MAX_WAIT_MS = 24 * 3_600_000
-const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
 /** The configured limits for restarts. Durations are in milliseconds. */
 export interface RestartLimits {
@@ -66,6 +65,13 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
 /** Returns the delay before a retry; `undefined` if there are no retries. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
+}
+
+/** Limits the time until a retry to the configured delay, which may be shorter now than when the retry was planned. */
+export function retriedWithin(watch: RestartState, now: number, limits: RestartLimits): RestartState {
+  const { phase, dueAt, retries } = watch
+  const latest = now + (retryDelay(retries, limits) ?? 0)
+  return phase === 'given_up' && dueAt !== null && dueAt > latest ? { ...watch, dueAt: latest } : watch
 }
 
 /** Returns whether a restart is planned by time, not because of a failure, so that it does not count. */
@@ -191,8 +197,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
     why: state.last_crash?.reason ?? 'unknown',
     // An app that was given up and is not retried was stopped on purpose, or is running.
     down: phase === 'given_up' ? state.retry_at !== null : phase !== 'idle',
-    dueAt:
-      phase === 'waiting' ? dueAt : state.retry_at === null ? null : Math.min(at(state.retry_at), now + MAX_RETRY_MS),
+    dueAt: phase === 'waiting' ? dueAt : state.retry_at === null ? null : at(state.retry_at),
     retries: memory?.retries ?? 0,
     sentAt: phase === 'restarting' ? Math.min(now, sent === undefined ? now : at(sent.at)) : null,
     restarts: state.restarts,

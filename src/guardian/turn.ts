@@ -66,6 +66,8 @@ export class WatchedHub {
   /** Whether the hub has ever been offline, including at the start of the bridge. */
   wasAway = false
   backAt: number | null = null
+  /** When the hub last went offline; `Infinity` if it has not. */
+  offlineAt = Number.POSITIVE_INFINITY
   boot: Boot | undefined
   storm: Storm = CALM
   /** Times of the guardian's restarts in the window. Until `loggedUntil`, the log does not repeat that apps wait. */

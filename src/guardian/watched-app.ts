@@ -168,13 +168,16 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** Waits until the app has started. If the app is not running, other rules determine whether to restart it. */
+/**
+ * Waits until the app has started. If the app is not running, other rules determine whether to restart it. A reload may
+ * have removed the restart from the configuration.
+ */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: state } = watched
   if (app.state === 'starting') return
   watched.bootDue = undefined
   const isIdle = state.phase === 'idle' && state.snoozedUntil === null && app.state === 'running'
-  if (!isIdle || !isOn(turn, watched) || app.enabled === false) return
+  if (!isIdle || !isOn(turn, watched) || app.enabled === false || !turn.patterns.afterBoot(app.id)) return
   watched.watch = watch.planned(state, 'schedule', turn.now, true)
 }
 
@@ -283,13 +286,13 @@ function payloadOf(
     snoozed_until: snoozed ? iso(snoozedUntil) : null,
     last_crash,
     memory_trend_bytes_per_hour: watched.trend,
-    attention: attentionOf(watched),
+    attention: attentionOf(watched, on),
   }
 }
 
-function attentionOf({ watch: { phase, why }, bad, rising, probed }: WatchedApp): Reason[] {
+function attentionOf({ watch: { phase, why }, bad, rising, probed }: WatchedApp, on: boolean): Reason[] {
   const reasons = [
-    phase === 'given_up' ? why : undefined,
+    on && phase === 'given_up' ? why : undefined,
     bad ?? undefined,
     rising ? ('memory_limit' as const) : undefined,
     probed.found,

@@ -31,7 +31,7 @@ const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
 /** @param units the factor that converts the hub's unit to the result's unit */
 const amount = (value: unknown, units = 1) =>
-  typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
+  typeof value === 'number' && value >= 0 && value * units <= Number.MAX_SAFE_INTEGER ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
   typeof value === 'string' ? shortText(value, length, clean) : null
 

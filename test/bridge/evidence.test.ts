@@ -6,6 +6,7 @@ import { limitLargeReads } from '../../src/bridge/hub-state.ts'
 import { CRASH, type Crash, MAX_CRASH_BYTES } from '../../src/contract/crash.ts'
 import type { Flavour } from '../../src/emulator/records.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
+import { commandOf } from '../guardian/stand.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { retainedOn } from '../support/observer.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -222,6 +223,27 @@ describe.each(['after', 'before', 'by another member, before'])('evidence that i
     const isNew = { ...own, at: new Date(clock.now()).toISOString() }
     expect(evidence.of('home').crashes.get('x')).toEqual(expected === undefined ? isNew : expected)
   })
+})
+
+test('evidence has the other events even after many writes by an automation', () => {
+  const hub = new Evidence(new FakeClock(), silentLog).of('home')
+  const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
+  const crash = (id: string) => {
+    const event = { event_type: 'crashed', app: id, changed: [], at: '', message: null, count: 1 } as const
+    const after = patchApp(undefined, id, { crashed: true, crash_message: 'Error: oh' })
+    hub.appsChanged([{ id, before: after, after, events: [event] }], then, false)
+  }
+  hub.restarted()
+  crash('other')
+  const command = commandOf('set-setting')
+  for (let i = 0; i < 150; i += 1)
+    hub.commanded({ app: 'x', about: 'x', command, by: null, setting: `${i}`, starts: false, phase: 'ended', ok: true })
+  crash('x')
+  const { before = [], others_crashed } = hub.crashes.get('x') ?? {}
+  expect(others_crashed).toEqual(['other'])
+  expect(before).toHaveLength(99)
+  expect(before[0]).toMatchObject({ what: 'setting', to: '149' })
+  expect(before.slice(-2)).toMatchObject([{ what: 'crashed', app: 'other' }, { what: 'hub_restarted' }])
 })
 
 test('evidence that was forgotten stays so for an app that runs again on a hub that does not count crashes', () => {

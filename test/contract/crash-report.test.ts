@@ -148,6 +148,9 @@ describe('the report for the developer', () => {
     ['at x (lib/a.js:1:2)', 'at a.js:1:2 in x'],
     ['at emit (events.js:1:2)', 'at events.js:1:2 in emit'],
     ['at emit (node:events:1:2)', 'at …:1:2 in emit'],
+    // Node.js prints the properties of the error after the last frame.
+    ['at x (/app/app.js:1:2) {', 'at app.js:1:2 in x'],
+    ['at file:///app/app.js:1:2 {', 'at app.js:1:2'],
     ['File "/app/lib/a.py", line 3, in run', 'File lib/a.py:3 in run'],
     ['File "a.py", line 3, in run', 'File a.py:3 in run'],
   ])('keeps the place of %s, which belongs to the app or to Node.js', (said, shown) => {

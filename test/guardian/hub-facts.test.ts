@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Links } from '../../src/bridge/guarding.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
+import { configOf, HOUR, MINUTE, SECOND, Stand, UPDATES } from './stand.ts'
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
@@ -28,6 +28,14 @@ describe('a restart after a start of the hub', () => {
     }
     expect(stand.restarted).toEqual(['b', 'a'])
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason: 'schedule', by: 'guard' }])
+  })
+
+  test('is not made if a reload has removed it from the configuration', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b').startsApps()
+    up(stand, 20 * SECOND)
+    stand.live.value = configOf('guard: { watch: ["*"], after_boot: { a: 10m } }')
+    stand.guard.reconfigured()
+    await stand.expectAfter(HOUR, ['a'])
   })
 
   test('is made again after a second start, however soon', async () => {
@@ -207,6 +215,17 @@ describe('an app whose devices are unavailable', () => {
     expect(stand.state('a').attention).toEqual([])
   })
 
+  test('is not restarted because of the time for which its hub was offline', async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    link(stand, ['a'], ALL_AWAY)
+    stand.setOnline(false)
+    await stand.clock.advance(HOUR)
+    link(stand.setOnline(true), ['a'], ALL_AWAY)
+    await stand.expectAfter(5 * MINUTE, [])
+    link(stand, ['a'], { devices: 3, devices_unavailable: 0 })
+    await stand.expectAfter(HOUR, [])
+  })
+
   test.each<[string, AppPatch]>([
     ['does not run', { state: 'stopped' }],
     ['is disabled', { enabled: false, state: 'stopped' }],
@@ -248,6 +267,7 @@ describe('an update in the window', () => {
     [null, '0.9.9', false],
     ['major', '1.0.0-rc.1+7', false],
     [null, '1.0.0+7', true],
+    [null, '1.0.0', false],
     [null, 'v0.9.9', true],
   ])('of at most a %s step to %s is made: %s', async (largest, to, isInstalled) => {
     const stand = new Stand(`${UPDATES}${largest === null ? '' : `, severity: { "*": ${largest} }`} }`).start('a')

@@ -1,7 +1,7 @@
 /** Tests the limits on restarts: retries after giving up, the budget of a hub, and storms. */
 import { describe, expect, test } from 'vitest'
 import type { HubEventPayload } from '../../src/contract/events.ts'
-import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
+import { configOf, HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 const tired = (options: string) =>
   new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a').giveUp('a')
@@ -77,6 +77,15 @@ describe('an app that was given up', () => {
     return stand
   }
 
+  test('needs attention until a reload ignores it', async () => {
+    const stand = await tired('retry: []')
+    expect([stand.state('a').attention, stand.guard.attentionOf('home')]).toEqual([['exception'], ['a']])
+    stand.live.value = configOf('guard: { watch: ["*"], ignore: [a] }')
+    stand.guard.reconfigured()
+    expect(stand.state('a')).toMatchObject({ state: 'off', attention: [] })
+    expect(stand.guard.attentionOf('home')).toEqual([])
+  })
+
   test('continues where it was when the bridge starts again', async () => {
     const stand = await tired('retry: [5m, 10m, 20m]')
     await untilNext(stand)
@@ -88,6 +97,20 @@ describe('an app that was given up', () => {
     next.run('a').crash('a')
     expect(await untilNext(next)).toBe(1200)
   })
+
+  test.each(['a reload', 'a restart of the bridge'])(
+    'is tried after a shorter time once %s has configured it',
+    async (how) => {
+      let stand = await tired('retry: [20h]')
+      const shorter = 'guard: { watch: ["*"], max_restarts: 1, retry: [5m] }'
+      stand.live.value = configOf(shorter)
+      if (how === 'a reload') stand.guard.reconfigured()
+      else stand = (await stand.next(shorter)).start().say('a', down)
+      await stand.clock.advance(MINUTE)
+      stand.guard.reconfigured()
+      expect(await untilNext(stand)).toBe(240)
+    },
+  )
 
   test('is not tried by a bridge that starts and finds it stopped by a user', async () => {
     const stand = await tired('retry: [5m]')

@@ -506,6 +506,19 @@ describe('an app that reports that it runs', () => {
     expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
   })
 
+  test('is left alone for as much longer as its hub was offline', async () => {
+    const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
+    await stand.clock.advance(20 * MINUTE)
+    stand.setOnline(false)
+    await stand.clock.advance(HOUR)
+    stand.setOnline(true).read()
+    await stand.clock.advance(40 * MINUTE)
+    stand.read()
+    await stand.expectAfter(SECOND, [])
+    stand.read()
+    await stand.expectAfter(10 * SECOND, ['a'])
+  })
+
   test('but whose restarts no list shows is left alone for the same time after each', async () => {
     const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
     for (let minute = 0; minute < 190; minute += 1) {
@@ -884,6 +897,22 @@ test('a reload that turns the guardian on for the first time finds the known app
   await stand.expectAfter(10 * SECOND, ['a'])
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
+
+test.each(['[]', '["*"]'])(
+  'a reload that turns the guardian on, which began with %s, restarts no app that runs again',
+  async (watch) => {
+    const stand = new Stand(`guard: { watch: ${watch} }`).start('a').crash('a')
+    await stand.clock.advance(10 * SECOND)
+    const before = stand.restarted
+    // This hub keeps the crash flag.
+    stand.say('a', { state: 'running' })
+    for (const now of ['[]', '["*"]']) {
+      stand.live.value = configOf(`guard: { watch: ${now} }`)
+      stand.guard.reconfigured()
+    }
+    await stand.expectAfter(HOUR, before)
+  },
+)
 
 test('a reload changes the watched apps immediately', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a').crash('a')

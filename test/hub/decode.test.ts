@@ -129,6 +129,11 @@ describe('a record of the hub', () => {
     expect(decodePatch({ crashedCount: '2', usage: 'much' })).toEqual(none)
   })
 
+  test('has no measure that is too large for an exact integer', () => {
+    for (const huge of [1e308, 2 ** 60])
+      expect(decodePatch({ usage: { cpu: huge, mem: huge } })).toEqual({ cpu_percent: null, memory_bytes: null })
+  })
+
   test('has a crash message of at most 1,024 characters, cut at a character boundary', () => {
     expect(decodePatch({ crashedMessage: 'x'.repeat(2000) }).crash_message).toHaveLength(1024)
     const cut = decodePatch({ crashedMessage: `${'x'.repeat(1023)}😀` }).crash_message
