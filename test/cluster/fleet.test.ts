@@ -1,6 +1,7 @@
 /** Tests members with leases in this process, whose clock the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import { ownerOf } from '../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../support/bridge.ts'
 import { idOf } from '../support/fleet.ts'
 import { natsPath, startNats } from '../support/nats.ts'
@@ -128,6 +129,34 @@ describe('bridges by number', { timeout: 120_000 }, () => {
     const { members, pass, restartAfterServing } = await shardsOn(street)
     await removeHub(street, members, pass, restartAfterServing)
   })
+
+  test.each(['former', 'new'])(
+    'keep the devices of a hub whose new name belongs to another member, if the %s owner is reloaded first',
+    async (first) => {
+      await using street = await Street.build({ houses: 3 })
+      const { observer, hubs, clock } = street
+      const { members, pass } = await shardsOn(street)
+      const isDevice = (topic: string) => topic.startsWith(`homeassistant/device/hub2mqtt--${idOf(1)}`)
+      const devices = () => new Set(observer.seen.map(({ topic }) => topic).filter(isDevice))
+      await pass('its devices', () => devices().size === 2)
+      const { owner } = street.payload('hub2mqtt/h1/info')
+      const name = ['attic', 'barn', 'cabin', 'lodge', 'villa'].find((one) => ownerOf(one, members.keys()) !== owner)
+      hubs.set(String(name), street.hub('h1'))
+      hubs.delete('h1')
+      const before = observer.seen.length
+      const order = [...members].sort(([one]) => ((one === owner) === (first === 'former') ? -1 : 1))
+      for (const [, member] of order) {
+        member.reload(street.file())
+        const end = clock.now() + 2_000
+        await pass('a repair', () => clock.now() >= end)
+      }
+      const end = clock.now() + 20_000
+      await pass('more than the delay before the devices of a removed hub are cleared', () => clock.now() >= end)
+      const cleared = observer.seen.slice(before).filter(({ topic, text }) => isDevice(topic) && text === '')
+      expect(cleared.map(({ topic }) => topic)).toEqual([])
+      for (const topic of devices()) expect(observer.last(topic)).toContain(`hub2mqtt/${name}/`)
+    },
+  )
 })
 
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
