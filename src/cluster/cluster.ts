@@ -35,6 +35,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
     log: log.child({ part: 'rollout' }),
     clientId: () => `${port?.linked.clientId}-rollout`,
     serves: (hub) => fleet === undefined || port?.hubs.all.has(hub) === true,
+    otherLeader: () => fleet?.otherLeader,
     refusal: (command) => rolloutRefusal(policyOf(live.value), command),
   })
   return {

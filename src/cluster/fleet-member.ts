@@ -51,6 +51,11 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       return leads()
     },
 
+    get otherLeader(): string | undefined {
+      const { speaker, member } = status()
+      return leads() || speaker === null || speaker === member ? undefined : speaker
+    },
+
     get payload(): FleetPayload {
       const { mode, epoch, members, count } = status()
       return { mode, epoch, members, count }
