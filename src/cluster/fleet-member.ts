@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
 import { AVAILABILITY, type FleetPayload } from '../contract/schemas.ts'
-import type { Topics } from '../contract/topics.ts'
+import { createTopics, type Topics } from '../contract/topics.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
 import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fleet.ts'
 import { fleetLeader } from './fleet-leader.ts'
@@ -84,7 +84,13 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const { linked, feed, hubs } = port
       if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
-      leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
+      leader = fleetLeader({
+        link,
+        topics: createTopics(topics.base),
+        clock,
+        log: log.child({ part: 'speaker' }),
+        random,
+      })
       fleet.start(apply)
     },
 

@@ -8,7 +8,7 @@ import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { Street, test } from './rollout/street.ts'
+import { APP, Street, test } from './rollout/street.ts'
 
 const NAMES = ['a', 'b', 'c']
 const STEP_MS = 250
@@ -157,6 +157,36 @@ describe('bridges by number', { timeout: 120_000 }, () => {
       for (const topic of devices()) expect(observer.last(topic)).toContain(`hub2mqtt/${name}/`)
     },
   )
+})
+
+describe('a bridge without a fleet on the base topic of a fleet', { timeout: 60_000 }, () => {
+  test.each(['before', 'after'])(
+    'is on standby if it starts %s the fleet: each command is executed once',
+    async (when) => {
+      await using street = await Street.build({ houses: 3 })
+      const early = when === 'before' ? await street.bridge() : undefined
+      await shardsOn(street)
+      const bridge = early ?? street.begin()
+      const standsBy = () => bridge.lines.some((line) => line.includes('this one stands by'))
+      await until('the standby', standsBy)
+      for (const hub of street.hubs.keys()) await street.ask('restart', {}, `${hub}/app/${APP}`)
+      // The answers to a second round show that both bridges have received the first round.
+      for (const hub of street.hubs.keys()) await street.ask('get', {}, `${hub}/app/${APP}`)
+      expect(street.asked()).toEqual([1, 1, 1])
+    },
+  )
+
+  test('leaves no topics behind that only a bridge without a fleet publishes', async () => {
+    await using street = await Street.build({ houses: 1 })
+    const former = ['info', 'health', 'log-level', 'discovery'].map((one) => `hub2mqtt/bridge/${one}`)
+    const held = async () =>
+      [...(await retainedOn(street.broker.port)).keys()].filter((topic) => former.includes(topic))
+    const bridge = await street.bridge()
+    await until('its topics', async () => (await held()).length === former.length)
+    await bridge.stop()
+    await shardsOn(street)
+    await until('their end', async () => (await held()).length === 0)
+  })
 })
 
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
