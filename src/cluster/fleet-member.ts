@@ -172,7 +172,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     closing.push(...leaving.map((name) => hubs.close(name, writesMs)))
     for (const name of leaving) bridge.releaseHub(name)
     await Promise.all(closing)
-    const coming = [...serves].filter((name) => !hubs.all.has(name))
+    const coming = [...serves].filter((name) => name !== LEADER && !hubs.all.has(name))
     for (const name of coming) {
       const config = live.value.hubs[name]
       if (config !== undefined) openHub(name, config)

@@ -118,6 +118,14 @@ async function shardsOn(street: Street) {
 }
 
 describe('bridges by number', { timeout: 120_000 }, () => {
+  test('log how many hubs each of them has gained', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members } = await shardsOn(street)
+    const lines = [...members.values()].flatMap((member) => member.lines)
+    const gained = lines.filter((line) => line.includes('hubs of this member')).map((line) => JSON.parse(line))
+    expect(gained.map(({ came }) => came)).toEqual(gained.map(({ hubs }) => hubs))
+  })
+
   test(ONE_AFTER_ANOTHER, async () => {
     await using street = await Street.build({ houses: 3 })
     const { members, pass } = await shardsOn(street)
