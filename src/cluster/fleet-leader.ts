@@ -3,7 +3,7 @@
  * on the same base topic stand by, and clears the topics that only such a bridge publishes.
  */
 import { Presence } from '../bridge/presence.ts'
-import type { Topics } from '../contract/topics.ts'
+import { createTopics } from '../contract/topics.ts'
 import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
@@ -18,15 +18,12 @@ const STARTED_AT = new Date(0).toISOString()
 /** All leaders of a fleet have this name, so that they do not count each other as other bridges. */
 const INSTANCE = 'fleet'
 
-interface LeaderOptions extends Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'> {
-  /** The options of a link with the state topic of the whole fleet. */
-  readonly link: ConnectionLoopOptions['link']
-  /** The topics of a bridge without a fleet. */
-  readonly topics: Topics
-}
+type LoopOptions = Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
 
-export function fleetLeader({ topics, ...options }: LeaderOptions) {
+/** @param options `link`: the options of a link with the state topic of the whole fleet; `base`: the base topic */
+export function fleetLeader({ base, ...options }: LoopOptions & { readonly base: string }) {
   const { link, clock, log } = options
+  const topics = createTopics(base)
   const rows = ['bridgeInfo', 'bridgeHealth', 'bridgeLogLevel', 'bridgeDiscovery'] as const
   const obsolete = new Set(rows.map((row) => topics.of(row, {})))
   const hails = topics.of('bridgePresence', {})

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
 import { AVAILABILITY, type FleetPayload } from '../contract/schemas.ts'
-import { createTopics, type Topics } from '../contract/topics.ts'
+import type { Topics } from '../contract/topics.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
 import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fleet.ts'
 import { fleetLeader } from './fleet-leader.ts'
@@ -51,11 +51,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       return leads()
     },
 
-    get otherLeader(): string | undefined {
-      const { speaker, member } = status()
-      return leads() || speaker === null || speaker === member ? undefined : speaker
-    },
-
     get payload(): FleetPayload {
       const { mode, epoch, members, count } = status()
       return { mode, epoch, members, count }
@@ -84,13 +79,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const { linked, feed, hubs } = port
       if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
-      leader = fleetLeader({
-        link,
-        topics: createTopics(topics.base),
-        clock,
-        log: log.child({ part: 'speaker' }),
-        random,
-      })
+      leader = fleetLeader({ link, base: topics.base, clock, log: log.child({ part: 'speaker' }), random })
       fleet.start(apply)
     },
 
