@@ -57,6 +57,8 @@ export interface Discovery {
   /** Called when another member has taken over the hub. Its discovery messages stay on the broker. */
   hubReleased(hub: string): void
   hubRemoved(hub: string): void
+  /** Another member of the fleet serves the hub with this id, perhaps under a new name of a hub that was removed here. */
+  hubTaken(hubId: string): void
   reconfigured(): void
   stop(): void
 }

@@ -180,13 +180,14 @@ export class Bridge {
 
   /** Call this for a hub that was removed from `hubs`. Clears its topics. */
   removeHub(name: string): void {
-    const { guardian, homeAssistant } = this.#options
+    const { guardian, homeAssistant, live } = this.#options
     this.#upkeep.hubRemoved(name)
     this.#upkeep.former.add(name)
     guardian.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
     homeAssistant?.hubRemoved(name)
+    for (const other of Object.keys(live.value.hubs)) this.#leaveDevices(other)
     this.#state.hubsChanged()
     this.#upkeep.sweep()
   }
@@ -317,7 +318,10 @@ export class Bridge {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
     const { hub } = owner
-    if (name === 'hubInfo') this.#upkeep.former.learnInfo(hub, payload)
+    if (name === 'hubInfo') {
+      this.#upkeep.former.learnInfo(hub, payload)
+      this.#leaveDevices(hub)
+    }
     const app = owner.kind === 'app' ? owner.app : ''
     if (name === 'app') {
       if (Object.hasOwn(this.#options.live.value.hubs, hub)) this.evidence.learnState(hub, app, payload, isLive)
@@ -327,6 +331,15 @@ export class Bridge {
       const isServed = this.#options.hubs.has(hub)
       if (learner.learn(hub, app, payload, isServed)) this.#states.get(hub)?.appChanged(app)
     }
+  }
+
+  /** If another member of the fleet serves this hub, leaves the devices to that member: a renamed hub may move. */
+  #leaveDevices(hub: string): void {
+    const { live, hubs, homeAssistant } = this.#options
+    const { former } = this.#upkeep
+    const id = former.idOf(hub)
+    if (id === undefined || former.memberOf(hub) === undefined) return
+    if (!hubs.has(hub) && Object.hasOwn(live.value.hubs, hub)) homeAssistant?.hubTaken(id)
   }
 
   /** Corrects an `offline` that another bridge or an earlier run has published. */

@@ -5,7 +5,6 @@ import * as v from 'valibot'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
-import type { MqttLink } from '../mqtt/link.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
@@ -26,7 +25,7 @@ interface PresenceOptions {
   readonly topic: string
   readonly startedAt: string
   readonly instance?: string
-  readonly link: Pick<MqttLink, 'send'>
+  readonly link: { send(topic: string, payload: string): void }
   /** Called when the role has changed, or another bridge has started or stopped. */
   readonly onChange: (before: Role) => void
   readonly hubs: ReadonlyMap<string, unknown>
@@ -97,7 +96,7 @@ export class Presence {
     this.#announce(true)
   }
 
-  receive({ payload, retain }: Message): void {
+  receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
     const hello = retain || payload.length > MAX_BYTES ? undefined : readJson(HELLO, payload.toString('utf8'))
     if (hello === undefined || hello.instance === this.#self.instance) return
     const wasActive = this.#role === 'active'

@@ -35,6 +35,10 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
     log: log.child({ part: 'rollout' }),
     clientId: () => `${port?.linked.clientId}-rollout`,
     serves: (hub) => fleet === undefined || port?.hubs.all.has(hub) === true,
+    otherLeader: () => {
+      const { speaker, member } = fleet?.status() ?? {}
+      return fleet?.isLeader || speaker === member ? undefined : (speaker ?? undefined)
+    },
     refusal: (command) => rolloutRefusal(policyOf(live.value), command),
   })
   return {

@@ -1,4 +1,9 @@
-/** Publishes `online` for a whole fleet, on a separate connection whose will is `offline`. */
+/**
+ * Publishes `online` for a whole fleet, on a separate connection whose will is `offline`. Makes a bridge without a fleet
+ * on the same base topic stand by, and clears the topics that only such a bridge publishes.
+ */
+import { Presence } from '../bridge/presence.ts'
+import { createTopics } from '../contract/topics.ts'
 import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
@@ -8,11 +13,21 @@ const END_MS = 1_000
 const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
+/** Earlier than the start of any bridge, because the bridge that started first is active. */
+const STARTED_AT = new Date(0).toISOString()
+/** All leaders of a fleet have this name, so that they do not count each other as other bridges. */
+const INSTANCE = 'fleet'
 
-/** @param options the options of a link with the state topic of the whole fleet */
-export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
+type LoopOptions = Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
+
+/** @param options `link`: the options of a link with the state topic of the whole fleet; `base`: the base topic */
+export function fleetLeader({ base, ...options }: LoopOptions & { readonly base: string }) {
   const { link, clock, log } = options
-  let running: ConnectionLoop | undefined
+  const topics = createTopics(base)
+  const rows = ['bridgeInfo', 'bridgeHealth', 'bridgeLogLevel', 'bridgeDiscovery'] as const
+  const obsolete = new Set(rows.map((row) => topics.of(row, {})))
+  const hails = topics.of('bridgePresence', {})
+  let running: { readonly loop: ConnectionLoop; readonly presence: Presence } | undefined
 
   function start(): void {
     if (running !== undefined) return
@@ -21,6 +36,13 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
       publishedAt = clock.elapsed()
       connection.publish(link.stateTopic, 'online', RETAINED, () => {})
     }
+    const presence = new Presence({
+      ...{ topic: hails, startedAt: STARTED_AT, instance: INSTANCE, hubs: new Map(), clock, log },
+      link: { send: (topic, text) => running?.loop.connection?.publish(topic, text, { qos: 1 }, () => {}) },
+      onChange: () => {},
+      onOtherActive: () => {},
+      upkeep: { former: { add: () => {} } },
+    })
     const loop = new ConnectionLoop({
       ...options,
       journal: new Journal(clock, log),
@@ -28,17 +50,21 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
         await connection.subscribe(link.stateTopic, { qos: 1 })
         publish(connection)
         loop.ready(connection.protocol)
+        for (const topic of [hails, ...obsolete]) await connection.subscribe(topic, { qos: 1 })
+        presence.connected(false)
       },
-      onPublish: ({ payload }) => {
+      onPublish: ({ topic, payload, retain }) => {
         const { connection } = loop
-        if (payload.toString() === 'online' || connection === undefined) return
+        if (topic === hails) presence.receive({ payload: Buffer.from(payload), retain })
+        else if (obsolete.has(topic) && retain) connection?.publish(topic, '', RETAINED, () => {})
+        if (topic !== link.stateTopic || payload.toString() === 'online' || connection === undefined) return
         // The broker may publish the `offline` will of a former leader late, so publish `online` again.
         clock.after(Math.max(0, publishedAt + REPEAT_MS - clock.elapsed()), () => {
           if (loop.connection === connection && !loop.stopped) publish(connection)
         })
       },
     })
-    running = loop
+    running = { loop, presence }
     void loop.run()
   }
 
@@ -47,8 +73,10 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
    * another member leads, so the broker publishes the will, and the next leader corrects the state.
    */
   async function stop(how: 'handover' | 'lost'): Promise<void> {
-    const loop = running
+    const { loop, presence } = running ?? {}
     running = undefined
+    // The next leader has the same name, so send no goodbye.
+    presence?.stop()
     loop?.stop()
     const connection = loop?.connection
     if (connection?.isAccepted && how === 'handover') {

@@ -79,7 +79,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const { linked, feed, hubs } = port
       if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
-      leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
+      leader = fleetLeader({ link, base: topics.base, clock, log: log.child({ part: 'speaker' }), random })
       fleet.start(apply)
     },
 
@@ -161,7 +161,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     closing.push(...leaving.map((name) => hubs.close(name, writesMs)))
     for (const name of leaving) bridge.releaseHub(name)
     await Promise.all(closing)
-    const coming = [...serves].filter((name) => !hubs.all.has(name))
+    const coming = [...serves].filter((name) => name !== LEADER && !hubs.all.has(name))
     for (const name of coming) {
       const config = live.value.hubs[name]
       if (config !== undefined) openHub(name, config)

@@ -73,6 +73,8 @@ export class NatsStore implements Store, AsyncDisposable {
   #connection: NatsConnection | undefined
   #bucket: Bucket | undefined
   #isRefused = false
+  /** Why the servers have refused writes on this connection. */
+  readonly #refusals = new Set<string>()
   #renewedAt = Number.NEGATIVE_INFINITY
   #onRow: (key: string, row: Row) => void = () => {}
   #onLost: () => void = () => {}
@@ -82,11 +84,11 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   create(key: string, value: string): Promise<number> {
-    return decisive(() => this.#in(key, (kv, name) => kv.create(name, value)))
+    return this.#decisive(() => this.#in(key, (kv, name) => kv.create(name, value)))
   }
 
   update(key: string, value: string, revision: number): Promise<number> {
-    return decisive(() => this.#in(key, (kv, name) => kv.update(name, value, revision, CALL_MS)))
+    return this.#decisive(() => this.#in(key, (kv, name) => kv.update(name, value, revision, CALL_MS)))
   }
 
   async get(key: string): Promise<Row | undefined> {
@@ -115,6 +117,19 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket === undefined) throw new Error('not connected to NATS yet')
     const { kv, mark } = this.#bucket
     return call(kv, nameOf(mark, key))
+  }
+
+  async #decisive(write: () => Promise<number>): Promise<number> {
+    try {
+      return await write()
+    } catch (error) {
+      if (CONFLICTS.has(codeOf(error))) throw new ConflictError('another write has changed the key')
+      if (error instanceof JetStreamApiError && !this.#refusals.has(error.message)) {
+        this.#refusals.add(error.message)
+        this.#options.log.warn({ detail: error.message }, 'NATS refuses to write to the bucket of the fleet')
+      }
+      throw error
+    }
   }
 
   async #run(): Promise<void> {
@@ -173,6 +188,7 @@ export class NatsStore implements Store, AsyncDisposable {
       if (status.type === 'reconnect') {
         if (isLost) log.info('connected to NATS again')
         isLost = this.#isRefused = false
+        this.#refusals.clear()
       }
       if (status.type === 'error') this.#failed(status.error)
     }
@@ -274,14 +290,6 @@ async function markOf(kv: KV, former?: string): Promise<string> {
   const mark = randomUUID()
   await (entry === null ? kv.create(MARK_KEY, mark) : kv.update(MARK_KEY, mark, entry.revision, CALL_MS))
   return mark
-}
-
-async function decisive(write: () => Promise<number>): Promise<number> {
-  try {
-    return await write()
-  } catch (error) {
-    throw CONFLICTS.has(codeOf(error)) ? new ConflictError('another write has changed the key') : error
-  }
 }
 
 export function codeOf(error: unknown): number | undefined {

@@ -202,7 +202,7 @@ export const PUBLICATIONS = {
     topic: '{base}/bridge/presence',
     of: 'bridge',
     schema: schemas.PRESENCE,
-    doc: 'Bridges on the same base topic announce themselves here when they connect, and every minute.',
+    doc: 'Bridges and fleets on one base topic announce themselves here on connecting, and every minute.',
   }),
   rollout: externalRow({
     topic: '{base}/rollout/{transaction}',

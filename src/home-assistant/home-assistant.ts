@@ -51,6 +51,8 @@ export class HomeAssistant implements Discovery {
   readonly #discovered = new Map<string, DiscoveredHub>()
   /** Names of hubs that are also configured under another name, under which their devices are published. */
   readonly #duplicates = new Set<string>()
+  /** Ids of removed hubs whose devices are cleared later. */
+  readonly #leaving = new Set<string>()
   #bridgeId: string | null = null
   /** The ids in the bridge's devices that an earlier run has published; empty once `#bridgeId` follows from them. */
   #formerBridgeIds: ReadonlySet<string | undefined> = new Set()
@@ -122,6 +124,7 @@ export class HomeAssistant implements Discovery {
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
     if (this.#discovered.get(name)?.signature === signature) return false
     this.#discovered.set(name, { facts, signature, entities })
+    this.#leaving.delete(id)
     this.#bridgeChanged()
     this.#wantHub(name)
     for (const app of hub.apps.all.values()) this.#appChanged(name, app)
@@ -134,6 +137,7 @@ export class HomeAssistant implements Discovery {
     this.#duplicates.delete(name)
     this.#bridgeChanged()
     if (discovered !== undefined) {
+      this.#leaving.add(discovered.facts.id)
       this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), FAREWELL_MS)
     }
     for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
@@ -144,6 +148,10 @@ export class HomeAssistant implements Discovery {
     this.#discovered.delete(name)
     this.#duplicates.delete(name)
     if (discovered !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }))
+  }
+
+  hubTaken(hubId: string): void {
+    if (this.#leaving.delete(hubId)) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId }))
   }
 
   /** Called when another hub answers under this name, or the same hub sends its id for the first time. */

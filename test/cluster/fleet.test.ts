@@ -1,13 +1,14 @@
 /** Tests members with leases in this process, whose clock the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
+import { ownerOf } from '../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../support/bridge.ts'
 import { idOf } from '../support/fleet.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { Street, test } from './rollout/street.ts'
+import { APP, Street, test } from './rollout/street.ts'
 
 const NAMES = ['a', 'b', 'c']
 const STEP_MS = 250
@@ -117,6 +118,14 @@ async function shardsOn(street: Street) {
 }
 
 describe('bridges by number', { timeout: 120_000 }, () => {
+  test('log how many hubs each of them has gained', async () => {
+    await using street = await Street.build({ houses: 3 })
+    const { members } = await shardsOn(street)
+    const lines = [...members.values()].flatMap((member) => member.lines)
+    const gained = lines.filter((line) => line.includes('hubs of this member')).map((line) => JSON.parse(line))
+    expect(gained.map(({ came }) => came)).toEqual(gained.map(({ hubs }) => hubs))
+  })
+
   test(ONE_AFTER_ANOTHER, async () => {
     await using street = await Street.build({ houses: 3 })
     const { members, pass } = await shardsOn(street)
@@ -127,6 +136,64 @@ describe('bridges by number', { timeout: 120_000 }, () => {
     await using street = await Street.build({ houses: 3 })
     const { members, pass, restartAfterServing } = await shardsOn(street)
     await removeHub(street, members, pass, restartAfterServing)
+  })
+
+  test.each(['former', 'new'])(
+    'keep the devices of a hub whose new name belongs to another member, if the %s owner is reloaded first',
+    async (first) => {
+      await using street = await Street.build({ houses: 3 })
+      const { observer, hubs, clock } = street
+      const { members, pass } = await shardsOn(street)
+      const isDevice = (topic: string) => topic.startsWith(`homeassistant/device/hub2mqtt--${idOf(1)}`)
+      const devices = () => new Set(observer.seen.map(({ topic }) => topic).filter(isDevice))
+      await pass('its devices', () => devices().size === 2)
+      const { owner } = street.payload('hub2mqtt/h1/info')
+      const name = ['attic', 'barn', 'cabin', 'lodge', 'villa'].find((one) => ownerOf(one, members.keys()) !== owner)
+      hubs.set(String(name), street.hub('h1'))
+      hubs.delete('h1')
+      const before = observer.seen.length
+      const order = [...members].sort(([one]) => ((one === owner) === (first === 'former') ? -1 : 1))
+      for (const [, member] of order) {
+        member.reload(street.file())
+        const end = clock.now() + 2_000
+        await pass('a repair', () => clock.now() >= end)
+      }
+      const end = clock.now() + 20_000
+      await pass('more than the delay before the devices of a removed hub are cleared', () => clock.now() >= end)
+      const cleared = observer.seen.slice(before).filter(({ topic, text }) => isDevice(topic) && text === '')
+      expect(cleared.map(({ topic }) => topic)).toEqual([])
+      for (const topic of devices()) expect(observer.last(topic)).toContain(`hub2mqtt/${name}/`)
+    },
+  )
+})
+
+describe('a bridge without a fleet on the base topic of a fleet', { timeout: 60_000 }, () => {
+  test.each(['before', 'after'])(
+    'is on standby if it starts %s the fleet: each command is executed once',
+    async (when) => {
+      await using street = await Street.build({ houses: 3 })
+      const early = when === 'before' ? await street.bridge() : undefined
+      await shardsOn(street)
+      const bridge = early ?? street.begin()
+      const standsBy = () => bridge.lines.some((line) => line.includes('this one stands by'))
+      await until('the standby', standsBy)
+      for (const hub of street.hubs.keys()) await street.ask('restart', {}, `${hub}/app/${APP}`)
+      // The answers to a second round show that both bridges have received the first round.
+      for (const hub of street.hubs.keys()) await street.ask('get', {}, `${hub}/app/${APP}`)
+      expect(street.asked()).toEqual([1, 1, 1])
+    },
+  )
+
+  test('leaves no topics behind that only a bridge without a fleet publishes', async () => {
+    await using street = await Street.build({ houses: 1 })
+    const former = ['info', 'health', 'log-level', 'discovery'].map((one) => `hub2mqtt/bridge/${one}`)
+    const held = async () =>
+      [...(await retainedOn(street.broker.port)).keys()].filter((topic) => former.includes(topic))
+    const bridge = await street.bridge()
+    await until('its topics', async () => (await held()).length === former.length)
+    await bridge.stop()
+    await shardsOn(street)
+    await until('their end', async () => (await held()).length === 0)
   })
 })
 

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
+import { listed } from '../../base/text.ts'
 import type { Membership } from '../../cluster/fleet.ts'
 import { type Config, options } from '../../config/options.ts'
 import { parseDiscoveryTopic } from '../../contract/discovery.ts'
@@ -38,6 +39,14 @@ export function examineFleet(messages: RetainedMessages, topics: Topics, members
   } else if (mode !== 'leases' && fleet.count !== membership.count) {
     const text = `its members use a count of ${fleet.count}, this configuration ${membership.count}`
     findings.push(problem(text, 'set the same count for all members, and restart them'))
+  }
+  const away = Object.keys(fleet.members).filter((name) => messages.get(topics.memberState(name)) !== 'online')
+  if (away.length > 0) {
+    const remedy =
+      'start these members; check their brokers and mqtt.base_topic; if they are of another fleet, give each its own fleet.bucket'
+    findings.push(
+      problem(`members that are not online here, or that access rules hide: ${listed(away, MAX_NAMED)}`, remedy, away),
+    )
   }
   const members = membersOnline(messages, topics)
   // If numbered members use different counts, the retained count is unreliable, so compare the number of members.

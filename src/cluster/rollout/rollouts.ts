@@ -24,6 +24,8 @@ export interface RolloutsOptions {
   /** Returns an id that no other client of the broker has. */
   readonly clientId: () => string
   readonly serves: (hub: string) => boolean
+  /** Returns the other member that leads the fleet, and so runs the rollouts. */
+  readonly otherLeader: () => string | undefined
   /** Returns why the configuration refuses rollouts of a command; without a command, why it refuses all rollouts. */
   readonly refusal: (command?: RolloutCommand) => string | undefined
   readonly clock: Clock
@@ -123,6 +125,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   async #order(transaction: string, order: RolloutOrder): Promise<Json> {
     checkName(transaction)
+    this.#checkLeader()
     const running = (await this.#current())?.value
     if (running !== undefined) return same(running, transaction, order)
     const active = this.#active
@@ -133,6 +136,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   async cancelRollout(transaction: string): Promise<Json> {
+    this.#checkLeader()
     let progress = this.#last
     if (progress?.value.transaction !== transaction) {
       // The cancellation may arrive before the order of its rollout is answered.
@@ -149,6 +153,14 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
+  }
+
+  /** @throws CommandError if another member runs the rollouts: only HTTP clients send their commands to this member */
+  #checkLeader(): void {
+    const leader = this.#options.otherLeader()
+    if (leader === undefined) return
+    const message = `Member ${leader} leads the fleet: send the command to that member, or over MQTT.`
+    throw new CommandError('busy', message)
   }
 
   /**

@@ -1,5 +1,6 @@
 import { test as base, describe, expect } from 'vitest'
 import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { startBridge } from '../../support/bridge.ts'
@@ -184,6 +185,20 @@ test.concurrent('doctor in a fleet checks the topics of its own member and of al
   expect((await say(access)).findings.map(lineOf)).toContain(
     'ok       broker: no bridge with the base topic hub2mqtt is online; one has used this broker before',
   )
+})
+
+test.concurrent('doctor in a fleet names the members that are not online', async () => {
+  const hub = await emulate()
+  const broker = await embedded()
+  const leader = ownerOf(LEADER, ['shard-1', 'shard-2'])
+  const FLEET_SHARD = leader === 'shard-1' ? '1/2' : '2/2'
+  const access = { HUB_URL: hub.url, MQTT_URL: broker.url, FLEET_SHARD }
+  open.use(startBridge({ HUB_API_KEY: KEY, ...access }))
+  await using observer = await Observer.on(broker.port)
+  await observer.until('the fleet', () => observer.last('hub2mqtt/fleet'))
+  await observer.until('the leader', () => observer.last('hub2mqtt/bridge/state') === 'online')
+  const missing = leader === 'shard-1' ? 'shard-2' : 'shard-1'
+  expect((await say(access)).problems).toEqual([expect.stringContaining(`access rules hide: ${missing}\n`)])
 })
 
 describe.skipIf(mosquittoPath === undefined).concurrent('doctor and the ACL of a broker', () => {

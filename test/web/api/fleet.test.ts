@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import { SESSION, STATE } from '../../../src/web/server/api/protocol.ts'
-import { Street } from '../../cluster/rollout/street.ts'
+import { RESTART, Street } from '../../cluster/rollout/street.ts'
 import type { RunningBridge } from '../../support/bridge.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
@@ -13,6 +14,7 @@ const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 const LOOK_MS = 20
 
 let street: Street
+let own: RunningBridge
 let other: RunningBridge
 let owner: { readonly authorization: string }
 let url: string
@@ -25,8 +27,8 @@ const addressOf = ({ lines }: RunningBridge) =>
 
 beforeAll(async () => {
   street = await Street.build({ houses: 8, env: HTTP })
-  const [own, second] = [street.begin({ FLEET_SHARD: '1/2' }), street.begin({ FLEET_SHARD: '2/2' })]
-  other = second
+  own = street.begin({ FLEET_SHARD: '1/2' })
+  other = street.begin({ FLEET_SHARD: '2/2' })
   await until('the owners', () => street.isServed(NAMES), 30_000)
   url = await addressOf(own)
   owner = await own.owner()
@@ -80,6 +82,21 @@ describe('over HTTP, a member of a fleet', () => {
     expect(await send('nowhere')).toMatchObject({
       answer: { error: { code: 'unknown_hub', message: 'No hub of that name is configured.' } },
     })
+  })
+
+  it('refuses to start or cancel a rollout unless it is the leader, and names the leader', async () => {
+    const leader = ownerOf(LEADER, NAMES) ?? ''
+    const member = leader === 'shard-1' ? other : own
+    const at = await addressOf(member)
+    const headers = { 'content-type': 'application/json', ...(await member.owner()) }
+    const orders = { rollout: { ...RESTART, transaction: 'r' }, 'rollout-cancel': { transaction: 'r' } }
+    for (const [command, order] of Object.entries(orders)) {
+      const request = { method: 'POST', headers, body: JSON.stringify(order) }
+      const response = await fetch(`${at}/api/commands/bridge/${command}`, request)
+      expect(await response.json()).toMatchObject({
+        error: { code: 'busy', message: expect.stringContaining(`Member ${leader} leads the fleet`) },
+      })
+    }
   })
 
   it('reports that another member has left', async () => {
