@@ -91,7 +91,8 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
   [OUTDATED, advice('its certificate has expired or is not valid yet', 'renew it, or set the clock of this machine')],
   [
-    /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|SSLV3_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
+    // OpenSSL names some alerts after SSL 3 or, in newer versions, after SSL/TLS.
+    /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|(SSLV3|SSL\/TLS)_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
     advice(
       'it refuses the client certificate, or requires one',
       'set mqtt.cert_file and mqtt.key_file to a pair that the broker accepts',

@@ -150,6 +150,15 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     }),
     finding: /refuses.*client certificate.* → .*mqtt\.cert_file and mqtt\.key_file/,
   },
+  'a client certificate that has expired': {
+    make: async () => ({
+      ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
+      ...withCa(),
+      MQTT_CERT_FILE: authority.file('old.pem'),
+      MQTT_KEY_FILE: authority.file('old.key'),
+    }),
+    finding: /refuses the client certificate.*expired.* → .*mqtt\.cert_file and mqtt\.key_file/,
+  },
   'a client certificate with the key of another': {
     make: async () => ({
       ...atTls(await secure('server')),
