@@ -95,6 +95,7 @@ function isKnown(keys: readonly string[], known: readonly string[], file: Config
     mistakes.add(showsName ? subjectOf(file, keys) : hidden, text)
     return false
   }
+  if (written === '<<') return add(true, 'merge keys are not supported; write the options out')
   const isName = mistakes.name(written) !== undefined
   if (!isName && !isJson(file.path)) return add(false, `${UNKNOWN}; look for a missing space after a colon`)
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]

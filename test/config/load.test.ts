@@ -129,6 +129,7 @@ describe('the part for a program other than the daemon', () => {
       token_file: null,
       port: 1234,
       allowed_hosts: [],
+      page: true,
     })
   })
 
