@@ -129,7 +129,7 @@ export const pagePassword = v.pipe(
   text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
   v.check(
     (given) => !isHash(given) || isGoodHash(given),
-    `expected ${PASSWORD}; in a shell, enclose a hash in single quotes`,
+    `expected ${PASSWORD}; a text that begins with scrypt must be a whole hash: in a shell, enclose it in single quotes`,
   ),
 )
 

@@ -59,9 +59,16 @@ const UNKNOWN = 'there is no such option'
 /** Messages repeat only unknown names of this form, because all other names may be misplaced secrets. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
-export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
-  for (const name of env.keys()) {
-    if (known.includes(name) || REMOVED_VARIABLES.includes(name)) continue
+/** Docker's `--env-file` and Kubernetes keep quotes, which a shell removes. A secret may have quotes, so only warn. */
+const inQuotes = (text: string) => ['"', "'"].some((quote) => text.startsWith(quote) && text.endsWith(quote))
+
+export function checkVariables(env: Environment, known: readonly string[], { mistakes, warnings }: Reading): void {
+  for (const [name, text] of env) {
+    if (known.includes(name)) {
+      if (inQuotes(text)) warnings.push(`${name}: the quotes around the value are part of it; remove them`)
+      continue
+    }
+    if (REMOVED_VARIABLES.includes(name)) continue
     const hint = suggestion(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =

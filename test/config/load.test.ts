@@ -295,6 +295,12 @@ describe('warnings', () => {
     expect(warnings).toEqual([expect.stringMatching(line)])
   })
 
+  it.each(['"key-of-the-hub"', "'key-of-the-hub'"])('are shown for a variable with quotes, as in %s', (key) => {
+    const { config, warnings } = load({ env: { ...HUB_ENV, HUB2MQTT_HUB_API_KEY: key } })
+    expect(config.hubs['home']?.api_key).toBe(key)
+    expect(warnings).toEqual([expect.stringMatching(/^HUB2MQTT_HUB_API_KEY: the quotes .* remove them$/)])
+  })
+
   it.each(['homeassistant', 'homeassistant/x'])('are shown for the base topic %s, as other devices use it', (topic) => {
     const { warnings } = load({ yaml: `${HUB}mqtt: { base_topic: ${topic} }` })
     expect(warnings).toEqual([expect.stringMatching(/^mqtt\.base_topic: .*discovery\.prefix/)])

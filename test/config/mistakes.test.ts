@@ -101,10 +101,9 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: tags …'],
     ['    timeout: !env_var HUB_TIMEOUT', 'hub2mqtt.yaml line 5, column <n>: tags such as !secret …_file'],
     ['    <<: {}', 'hubs.home.<< (… line 5): merge keys are not supported…'],
-    [
-      'http: { password: scrypt2768 }',
-      'http.password (…): …at least 8 characters…hash…; in a shell, enclose a hash in single quotes',
-    ],
+    // What is left of a hash in double quotes in a shell, and in an env file of compose:
+    ['http: { password: scrypt2768 }', 'http.password (…): …a text that begins with scrypt must be a whole hash…'],
+    ['http: { password: scrypteHFXtxiKOBes }', 'http.password (…): …in a shell, enclose it in single quotes…'],
   ])('for %j', (text, line) => {
     const old = '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n'
     const locked = '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'
