@@ -59,6 +59,11 @@ const UNKNOWN = 'there is no such option'
 /** Messages repeat only unknown names of this form, because all other names may be misplaced secrets. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
+/** The variables that Kubernetes sets in each pod for a Service with the name hub2mqtt. */
+const SERVICE = /^HUB2MQTT_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_[A-Z]+)/
+const isOfService = (name: string, text: string) =>
+  SERVICE.test(name) || (name === 'HUB2MQTT_PORT' && text.includes('://'))
+
 /** Docker's `--env-file` and Kubernetes keep quotes, which a shell removes. A secret may have quotes, so only warn. */
 const inQuotes = (text: string) => ['"', "'"].some((quote) => text.startsWith(quote) && text.endsWith(quote))
 
@@ -68,7 +73,7 @@ export function checkVariables(env: Environment, known: readonly string[], { mis
       if (inQuotes(text)) warnings.push(`${name}: the quotes around the value are part of it; remove them`)
       continue
     }
-    if (REMOVED_VARIABLES.includes(name)) continue
+    if (REMOVED_VARIABLES.includes(name) || isOfService(name, text)) continue
     const hint = suggestion(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =

@@ -6,6 +6,7 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
 import { temporaryFolder } from '../support/at-end.ts'
+import { variables as withPrefix } from '../support/bridge.ts'
 import { HUB, HUB_ENV, load, mistakesOf, PEM } from './support.ts'
 
 describe('the loader', () => {
@@ -280,6 +281,15 @@ describe('the secrets', () => {
     const again = load({ yaml: text.replace('"***"', 'key-of-the-hub').replace('"***"', 'hunter22') })
     expect(again.config).toEqual(config)
   })
+})
+
+it('ignores the variables that Kubernetes sets for a Service with the name hub2mqtt', () => {
+  const service = { SERVICE_HOST: '10.0.0.1', SERVICE_PORT: '8099', SERVICE_PORT_HTTP: '8099' }
+  const port = { PORT: 'tcp://10.0.0.1:8099', PORT_8099_TCP: 'tcp://10.0.0.1:8099', PORT_8099_TCP_ADDR: '10.0.0.1' }
+  expect(load({ env: { ...HUB_ENV, ...withPrefix({ ...service, ...port }) } }).warnings).toEqual([])
+  expect(mistakesOf({ env: { ...HUB_ENV, HUB2MQTT_PORT: '8099' } })).toEqual([
+    expect.stringMatching(/^HUB2MQTT_PORT: /),
+  ])
 })
 
 describe('warnings', () => {
