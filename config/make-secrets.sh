@@ -6,7 +6,9 @@
 # If a run failed, or one of the files is missing, run the script again.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
+address=''
+case ${1:-} in *[[:space:]]*) ;; http://?* | https://?*) address=$1 ;; esac
+[ $# -eq 1 ] && [ -n "$address" ] || { echo "usage: $0 <address of the hub, such as http://192.168.1.20>" >&2; exit 2; }
 umask 077
 # Users of the broker; "broker" is the second broker of config/compose.fleet.yml.
 users='hub2mqtt homeassistant button broker'
@@ -80,7 +82,7 @@ chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_
 
 # Copies the demo's configuration, and enters the address of this hub.
 if [ ! -e hub2mqtt/hub2mqtt.yaml ]; then
-  sed "s#http://emulated-hub:8080#$(printf %s "$1" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
+  sed "s#http://emulated-hub:8080#$(printf %s "$address" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
   mv "$partial" hub2mqtt/hub2mqtt.yaml
 fi
 if [ ! -e hub2mqtt/hub2mqtt.env ]; then

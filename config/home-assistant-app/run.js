@@ -45,12 +45,12 @@ export function environment(options, broker, file) {
   return Object.fromEntries(file === undefined ? own : [['HUB2MQTT_CONFIG', file], ...own])
 }
 
-/** Returns whether the file sets `mqtt.url`. Ignores mistakes in the file, because hub2mqtt reports them. */
+/** Returns whether the file sets `mqtt.url`, or cannot be parsed: hub2mqtt then reports the mistake, and exits. */
 export function namesBroker(text) {
   try {
     return Boolean(parse(text)?.mqtt?.url)
   } catch {
-    return false
+    return true
   }
 }
 

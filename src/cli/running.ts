@@ -91,11 +91,11 @@ function isReadable(file: string): boolean {
 
 /** Returns the page's address with its token. @throws ExpectedError if a daemon with this configuration has no page */
 function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
-  const { enabled, host, port } = http
+  const { enabled, page, host, port } = http
   const refuse = (why: string): never => {
     throw new ExpectedError(why)
   }
-  if (!enabled) return refuse('http.enabled is false, so there is no page')
+  if (!enabled || !page) return refuse(`http.${enabled ? 'page' : 'enabled'} is false, so there is no page`)
   if (hasPassword(request)) return refuse('http.password is set: the page requires it, and accepts no start-up token')
   if (!isLoopback(host)) return refuse(`http.host is ${host}: with it, the page requires http.password`)
   if (port === 0) return refuse('http.port is 0: hub2mqtt prints the address only when it starts')

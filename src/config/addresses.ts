@@ -127,7 +127,10 @@ const PASSWORD = 'at least 8 characters in one line, or a hash as hub2mqtt hash-
 /** A password in plain text, or the output of `hub2mqtt hash-password`. */
 export const pagePassword = v.pipe(
   text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
-  v.check((given) => !isHash(given) || isGoodHash(given), `expected ${PASSWORD}`),
+  v.check(
+    (given) => !isHash(given) || isGoodHash(given),
+    `expected ${PASSWORD}; a text that begins with scrypt must be a whole hash: in a shell, enclose it in single quotes`,
+  ),
 )
 
 const TOKEN = 'expected {token: at-least-16-characters, access: read} or access: full'

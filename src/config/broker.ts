@@ -39,7 +39,6 @@ type Mqtt = Config['mqtt']
 
 export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions {
   const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
-  const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
     // The embedded broker supports only MQTT 3.1.1.
@@ -47,6 +46,18 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
     ca: pem(caFile),
     cert: pem(certFile),
     key: pem(keyFile),
+  }
+}
+
+/** Reads the file at once, and again for each connection. A file that is being replaced keeps its former content. */
+function pem(path: string | undefined): (() => Buffer) | undefined {
+  if (path === undefined) return undefined
+  let content = readPlain(path)
+  return () => {
+    try {
+      content = readPlain(path)
+    } catch {}
+    return content
   }
 }
 

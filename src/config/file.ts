@@ -62,6 +62,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
   NON_STRING_KEY: 'a key must be plain text',
   BAD_ALIAS,
   RESOURCE_EXHAUSTION: TOO_DEEP,
+  TAG_RESOLVE_FAILED: 'tags such as !secret are not supported; for a secret, use the option that ends in _file',
   MULTIPLE_DOCS: 'the file contains more than one document (---); keep one',
 }
 

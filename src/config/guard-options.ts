@@ -44,16 +44,12 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/**
- * Defines values by app pattern; the first match applies.
- * @param such an example for messages
- * @param written the example as written in a file
- */
-const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) =>
-  option(map(value, `values by app such as {com.athom.hue: ${such}}`), {
-    default: new Map<string, never>(),
-    example: { 'com.athom.hue': written },
-  })
+/** Defines values by app pattern; the first match applies. The example in messages is JSON, for use in variables. */
+const byApp = <S extends v.GenericSchema>(value: S, such: unknown) => {
+  const example = { 'com.athom.hue': such }
+  const expected = `values by app such as ${JSON.stringify(example)}`
+  return option(map(value, expected), { default: new Map<string, never>(), example })
+}
 
 const webProbe = text({
   name: 'probe',
@@ -115,7 +111,7 @@ export const guardOptions = liveOptions({
   'guard.memory_limit': byApp(size('1MiB', '65536MiB'), '120MiB').doc(
     'Memory limit by app; an app above its limit is restarted.',
   ),
-  'guard.cpu_limit': byApp(integer(1, 1600), '80', 80).doc(
+  'guard.cpu_limit': byApp(integer(1, 1600), 80).doc(
     'CPU limit by app in per cent of one core; an app above its limit is restarted.',
   ),
   'guard.change_limit': byApp(duration('1m', '720h'), '2h').doc(
@@ -133,10 +129,10 @@ export const guardOptions = liveOptions({
   'guard.silent': listOf(appPattern, ['com.athom.hue']).doc(
     'Apps that are restarted if the hub stops reporting their usage, but still reports the usage of other apps. Other apps only get an entry in `attention`.',
   ),
-  'guard.unavailable': byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }).doc(
+  'guard.unavailable': byApp(unavailable, { devices: 'all', for: '10m' }).doc(
     'Limit by app: the number of its devices (or `all`) that must be unavailable, and for how long, before the app is restarted.',
   ),
-  'guard.schedule': byApp(cron, '"0 4 * * 1"', '0 4 * * 1').doc(
+  'guard.schedule': byApp(cron, '0 4 * * 1').doc(
     'Scheduled restarts, as cron expressions by app; on each hub, one app is restarted at a time.',
   ),
   'guard.history': option(integer(1, MAX_HISTORY), { default: 20 }).doc(

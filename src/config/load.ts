@@ -108,7 +108,7 @@ export function loadConfig(request: LoadOptions) {
   const files = [file, ...(folder ?? []).map(([, hubFile]) => hubFile)]
   for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)
   checkRemoved(file, env, reading)
-  checkVariables(env, variables, mistakes)
+  checkVariables(env, variables, reading)
   checkKeys(file, [], [...fileKeys(options), 'hubs'], mistakes)
   const hubs = readHubs({ file, env, reading, folder, required })
   const config: Config = { ...readTop(options, opened), hubs }

@@ -11,7 +11,7 @@ import { defineOptions, liveOptions, type Option, option, type Values } from './
 
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
-const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
+const settingsByName = map(publishedSetting, 'settings by name, such as {"night_mode": "switch"}', settingName)
 
 const file = (opens: NonNullable<Option['opens']>, example: string) => option(addresses.path, { opens, example })
 
@@ -53,6 +53,7 @@ export const httpOptions = defineOptions({
   'http.allowed_hosts': listOf(addresses.host, ['hub2mqtt.lan']).doc(
     'Accepted host names in addition to `http.host`, `localhost` and all IP addresses. All other host names are refused, so that web pages cannot reach the listener under their own host names.',
   ),
+  'http.page': flag(true).doc('Whether to serve the page and its API; health and metrics are always served.'),
 })
 
 const pageOptions = liveOptions({
@@ -63,7 +64,7 @@ const pageOptions = liveOptions({
     'Password of the page: text, or the output of `hub2mqtt hash-password`. Without a password, only this machine may use the page, if `http.host` is a loopback address; changes need the start-up token.',
   ),
   'http.tokens': option(
-    map(addresses.token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
+    map(addresses.token, 'tokens by name, such as {"grafana": {"token": "at-least-16-characters", "access": "read"}}'),
     { default: new Map(), sensitive: true, example: { grafana: { token: 'put-a-random-token-here', access: 'read' } } },
   ).doc('Tokens for scripts, by name. A token with `access: full` permits everything, `access: read` only reading.'),
   'http.frame_ancestors': listOf(addresses.ancestor, ['https://dashboard.lan']).doc(
@@ -100,7 +101,7 @@ const bridgeOptions = defineOptions({
   'mqtt.cert_file': file('certificate', '/etc/hub2mqtt/client.pem').doc(
     'Client certificate (PEM); needs `mqtt.key_file`.',
   ),
-  'mqtt.key_file': file('secret', '/etc/hub2mqtt/client-key.pem').doc('Private key (PEM) of the client certificate.'),
+  'mqtt.key_file': file('key', '/etc/hub2mqtt/client-key.pem').doc('Private key (PEM) of the client certificate.'),
   'mqtt.reject_unauthorized': flag(true).doc("Whether the broker's certificate must be valid."),
   'mqtt.keepalive': option(duration('1s', '18h'), { default: '30s' }).doc(
     'MQTT keep-alive: the longest time without a message before the bridge pings the broker.',
@@ -140,7 +141,7 @@ const filterOptions = liveOptions({
   'apps.exclude': listOf(appPattern, ['com.example.secret']).doc(
     'Apps not to publish, by id; overrides `apps.include`.',
   ),
-  'settings.publish': option(map(settingsByName, 'apps by id, such as {com.athom.hue: {night_mode: switch}}'), {
+  'settings.publish': option(map(settingsByName, 'apps by id, such as {"com.athom.hue": {"night_mode": "switch"}}'), {
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
   }).doc(
@@ -165,7 +166,6 @@ const otherOptions = defineOptions({
     "Topic of the birth message of Home Assistant's MQTT integration.",
   ),
   ...httpOptions,
-  'http.page': flag(true).doc('Whether to serve the page and its API; health and metrics are always served.'),
   ...pageOptions,
   hubs_dir: file('folder', '/etc/hub2mqtt/hubs').doc(
     'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, which has the options of the hub at the top level. The folder is checked every ten seconds; hubs are added and removed with their files.',

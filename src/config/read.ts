@@ -136,20 +136,32 @@ function readSecret(place: Place, inline: unknown): unknown {
 
 /** Returns the absolute path of a file that is opened later. */
 function readPath(place: Place, raw: unknown): string | undefined {
-  const { path, option, source } = place
-  const value = check(place, option.schema, raw)
+  const { path, source } = place
+  const { opens, schema } = place.option
+  const value = check(place, schema, raw)
   if (typeof value !== 'string') return undefined
   const file = source.resolvePath(value)
-  if (option.opens === 'folder' || option.opens === 'made') return file
+  if (opens !== 'certificate' && opens !== 'key') return file
   // Comments in certificates may have any encoding.
   const text = open(place, file, path, true)
   if (text === undefined) return undefined
-  if (option.opens === 'certificate' && !text.includes(' CERTIFICATE-----')) {
-    place.reading.mistakes.add(subjectAt(place, path), 'the file that it names has no certificate in PEM format', path)
+  const fault = faultInPem(opens, text)
+  if (fault !== undefined) {
+    place.reading.mistakes.add(subjectAt(place, path), fault, path)
     return undefined
   }
-  if (option.opens === 'secret') warnIfExposed(place, file, path)
+  if (opens === 'key') warnIfExposed(place, file, path)
   return file
+}
+
+const NAMES = { certificate: 'certificate', key: 'private key' } as const
+
+/** Returns the reason if a file is not of the expected kind: `mqtt.cert_file` and `mqtt.key_file` are easily swapped. */
+function faultInPem(opens: keyof typeof NAMES, text: string): string | undefined {
+  const name = NAMES[opens]
+  if (!text.includes(` ${name.toUpperCase()}-----`)) return `the file that it names has no ${name} in PEM format`
+  const isEncrypted = opens === 'key' && text.includes('ENCRYPTED')
+  return isEncrypted ? 'the key in it is encrypted; decrypt it with openssl pkey -in OLD -out NEW' : undefined
 }
 
 /** Returns `undefined` if the option is missing or invalid. */

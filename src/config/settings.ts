@@ -70,7 +70,7 @@ export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED),
 
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
 
-const CALL_RULE = 'expected a rule such as {item: notifications, methods: [GET]}'
+const CALL_RULE = 'expected a rule such as {"item": "notifications", "methods": ["GET"]}'
 const METHOD = `expected a list of ${METHODS.join(', ')}`
 
 const row = v.strictObject(

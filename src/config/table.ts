@@ -9,10 +9,10 @@ interface Traits {
   /** Set for a secret, which is masked in the log and wherever it is shown, and can be read from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * Set for paths. A `certificate` or `secret` is a file that must be readable when the configuration is loaded; a
-   * `secret` should be readable only by its owner. A `folder` is read later. A `made` file is created by hub2mqtt.
+   * Set for paths. A `certificate` or `key` is a PEM file that must be readable when the configuration is loaded; a
+   * `key` should be readable only by its owner. A `folder` is read later. A `made` file is created by hub2mqtt.
    */
-  readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
+  readonly opens?: 'certificate' | 'key' | 'folder' | 'made'
 }
 
 /** Default and example are written as in a file. An option without a default needs an example. */

@@ -59,9 +59,21 @@ const UNKNOWN = 'there is no such option'
 /** Messages repeat only unknown names of this form, because all other names may be misplaced secrets. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
-export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
-  for (const name of env.keys()) {
-    if (known.includes(name) || REMOVED_VARIABLES.includes(name)) continue
+/** The variables that Kubernetes sets in each pod for a Service with the name hub2mqtt. */
+const SERVICE = /^HUB2MQTT_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_[A-Z]+)/
+const isOfService = (name: string, text: string) =>
+  SERVICE.test(name) || (name === 'HUB2MQTT_PORT' && text.includes('://'))
+
+/** Docker's `--env-file` and Kubernetes keep quotes, which a shell removes. A secret may have quotes, so only warn. */
+const inQuotes = (text: string) => ['"', "'"].some((quote) => text.startsWith(quote) && text.endsWith(quote))
+
+export function checkVariables(env: Environment, known: readonly string[], { mistakes, warnings }: Reading): void {
+  for (const [name, text] of env) {
+    if (known.includes(name)) {
+      if (inQuotes(text)) warnings.push(`${name}: the quotes around the value are part of it; remove them`)
+      continue
+    }
+    if (REMOVED_VARIABLES.includes(name) || isOfService(name, text)) continue
     const hint = suggestion(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =
@@ -95,6 +107,7 @@ function isKnown(keys: readonly string[], known: readonly string[], file: Config
     mistakes.add(showsName ? subjectOf(file, keys) : hidden, text)
     return false
   }
+  if (written === '<<') return add(true, 'merge keys are not supported; write the options out')
   const isName = mistakes.name(written) !== undefined
   if (!isName && !isJson(file.path)) return add(false, `${UNKNOWN}; look for a missing space after a colon`)
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]

@@ -61,6 +61,9 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 function describe(error: Error): string {
   // For an OpenSSL error, `reason` is the text without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
+  // Errors of the socket contain the same text after the numbers and before the locations.
+  const [, reason] = /:SSL routines:[^:]*:([^:]+):/.exec(error.message) ?? []
+  if (reason !== undefined) return reason
   // Node.js appends advice to use --use-system-ca, even if `ca` is set.
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
@@ -91,7 +94,8 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
   [OUTDATED, advice('its certificate has expired or is not valid yet', 'renew it, or set the clock of this machine')],
   [
-    /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|SSLV3_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
+    // OpenSSL names some alerts after SSL 3 or, in newer versions, after SSL/TLS.
+    /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|(SSLV3|SSL\/TLS)_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
     advice(
       'it refuses the client certificate, or requires one',
       'set mqtt.cert_file and mqtt.key_file to a pair that the broker accepts',

@@ -2,7 +2,7 @@
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import type { BrokerOptions } from './types.ts'
+import type { BrokerOptions, Pem } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
@@ -26,7 +26,12 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
   }
 }
 
-const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
+const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({
+  ...{ ca: contentOf(ca), cert: contentOf(cert), key: contentOf(key) },
+  rejectUnauthorized,
+})
+
+const contentOf = (pem: Pem | undefined) => (typeof pem === 'function' ? pem() : pem)
 
 /** Returns the name for SNI; empty for an IP address, which SNI does not permit. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)

@@ -5,16 +5,19 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
+/** The content of a PEM file, or a function that is called for each connection, because certificates are renewed. */
+export type Pem = string | Buffer | (() => Buffer)
+
 /** How to connect to a broker. The same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
   /** At least one address, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:` with path and query. */
   readonly urls: readonly string[]
   /** `auto` (default) tries the version that worked last, then the other version; initially 5, then 3.1.1. */
   readonly protocol?: 'auto' | Protocol | undefined
-  /** PEM text or bytes; only for `mqtts:` and `wss:`. */
-  readonly ca?: string | Buffer | undefined
-  readonly cert?: string | Buffer | undefined
-  readonly key?: string | Buffer | undefined
+  /** Only for `mqtts:` and `wss:`. */
+  readonly ca?: Pem | undefined
+  readonly cert?: Pem | undefined
+  readonly key?: Pem | undefined
   /** Whether the broker's certificate must be valid; default: `true`. */
   readonly rejectUnauthorized?: boolean | undefined
   /** The keep-alive interval, which is rounded to seconds; default: 30,000 ms. */

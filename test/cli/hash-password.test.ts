@@ -17,4 +17,9 @@ describe('the password to hash', () => {
       )
     },
   )
+
+  it('is refused if it is not UTF-8, because no browser could send it', async () => {
+    const input = Readable.from([Buffer.from('caf\xe9 au lait\n', 'latin1')])
+    await expect(readPassword(input)).rejects.toThrow('not valid UTF-8')
+  })
 })

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { temporaryFolder } from '../support/at-end.ts'
 import { available } from '../support/skipped.ts'
-import { PEM } from './support.ts'
+import { PEM, PEM_KEY } from './support.ts'
 
 const folder = temporaryFolder(afterAll)
 chmodSync(folder, 0o755)
@@ -57,7 +57,7 @@ describe.runIf(hasModes)('a secret in a file', () => {
   })
 
   it('causes a warning if it is the private key of a certificate', () => {
-    const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', PEM, 0o644)}, key_file: ${write('key.pem', 'x', 0o644)}}\n`
+    const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', PEM, 0o644)}, key_file: ${write('key.pem', PEM_KEY, 0o644)}}\n`
     expect(warnings(`${named(write('key', 'the-key', 0o600))}${tls}`)).toEqual([
       expect.stringMatching(/^mqtt\.key_file .*every user/),
     ])

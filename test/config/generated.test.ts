@@ -3,9 +3,9 @@ import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fillSections } from '../../src/tooling/docs/generate.ts'
 import { exampleConfig, guardOptionsSection, optionsSection } from '../../src/tooling/docs/options.ts'
-import { load, PEM } from './support.ts'
+import { load, PEM, PEM_KEY } from './support.ts'
 
-const pems = { 'ca.pem': PEM, 'client.pem': PEM, 'client-key.pem': 'x' }
+const pems = { 'ca.pem': PEM, 'client.pem': PEM, 'client-key.pem': PEM_KEY }
 
 describe('the example configuration', () => {
   it('loads unchanged, with the default values', () => {

@@ -8,7 +8,7 @@ import { hubOptions, options } from '../../src/config/options.ts'
 import { fileKeys, nest, type Option } from '../../src/config/table.ts'
 import { configSchema } from '../../src/tooling/docs/config-schema.ts'
 import { anyText } from '../support/any-text.ts'
-import { maps, mistakesOf, PEM } from './support.ts'
+import { maps, mistakesOf, PEM, PEM_KEY } from './support.ts'
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
@@ -26,7 +26,7 @@ const ENV = {
   HUB2MQTT_FLEET_USERNAME: 'u',
   HUB2MQTT_UPDATES_WINDOW_START: '0 4 * * *',
 }
-const ANY_FILE = { '': `a-secret${PEM}` }
+const ANY_FILE = { '': `a-secret${PEM}${PEM_KEY}` }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
 /** Kinds of checks in the schemas of options that JSON Schema cannot express. */

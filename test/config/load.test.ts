@@ -6,6 +6,7 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
 import { temporaryFolder } from '../support/at-end.ts'
+import { variables as withPrefix } from '../support/bridge.ts'
 import { HUB, HUB_ENV, load, mistakesOf, PEM } from './support.ts'
 
 describe('the loader', () => {
@@ -129,6 +130,7 @@ describe('the part for a program other than the daemon', () => {
       token_file: null,
       port: 1234,
       allowed_hosts: [],
+      page: true,
     })
   })
 
@@ -281,6 +283,15 @@ describe('the secrets', () => {
   })
 })
 
+it('ignores the variables that Kubernetes sets for a Service with the name hub2mqtt', () => {
+  const service = { SERVICE_HOST: '10.0.0.1', SERVICE_PORT: '8099', SERVICE_PORT_HTTP: '8099' }
+  const port = { PORT: 'tcp://10.0.0.1:8099', PORT_8099_TCP: 'tcp://10.0.0.1:8099', PORT_8099_TCP_ADDR: '10.0.0.1' }
+  expect(load({ env: { ...HUB_ENV, ...withPrefix({ ...service, ...port }) } }).warnings).toEqual([])
+  expect(mistakesOf({ env: { ...HUB_ENV, HUB2MQTT_PORT: '8099' } })).toEqual([
+    expect.stringMatching(/^HUB2MQTT_PORT: /),
+  ])
+})
+
 describe('warnings', () => {
   it.each([
     [
@@ -292,6 +303,12 @@ describe('warnings', () => {
   ])('are shown for %s', (_, mqtt, line) => {
     const { warnings } = load({ yaml: `${HUB}mqtt: { ${mqtt} }`, files: { 'ca.pem': PEM } })
     expect(warnings).toEqual([expect.stringMatching(line)])
+  })
+
+  it.each(['"key-of-the-hub"', "'key-of-the-hub'"])('are shown for a variable with quotes, as in %s', (key) => {
+    const { config, warnings } = load({ env: { ...HUB_ENV, HUB2MQTT_HUB_API_KEY: key } })
+    expect(config.hubs['home']?.api_key).toBe(key)
+    expect(warnings).toEqual([expect.stringMatching(/^HUB2MQTT_HUB_API_KEY: the quotes .* remove them$/)])
   })
 
   it.each(['homeassistant', 'homeassistant/x'])('are shown for the base topic %s, as other devices use it', (topic) => {

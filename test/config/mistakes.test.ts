@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
+import { HUB, HUB_ENV, mistakesOf, PEM, PEM_KEY } from './support.ts'
 
 /** Matches one line: `…` stands for any text and `<n>` for a number. */
 const lineLike = (pattern: string) =>
@@ -39,12 +39,21 @@ describe('an error is one line that names the key, its place, and the fix', () =
       'mqtt: { url: mqtts://b, ca_file: key }',
       'mqtt.ca_file (…): the file that it names has no certificate in PEM format',
     ],
+    ['mqtt: { url: mqtts://b, cert_file: pem, key_file: pem }', 'mqtt.key_file (…): …has no private key in PEM format'],
+    [
+      'mqtt: { url: mqtts://b, cert_file: pem, key_file: locked }',
+      'mqtt.key_file (…): …key in it is encrypted…openssl pkey…',
+    ],
+    [
+      'mqtt: { url: mqtts://b, cert_file: pem, key_file: old }',
+      'mqtt.key_file (…): …key in it is encrypted…openssl pkey…',
+    ],
     [
       'http: { tokens: { a: { token: 0123456789abcdef, access: read }, b: { token: 0123456789abcdef, access: full } } }',
       'http.tokens: a and b have the same token…',
     ],
     ['mqtt: { url: mqtts://b, cert_file: pem }', 'mqtt.key_file: missing; mqtt.cert_file…'],
-    ['mqtt: { url: mqtts://b, key_file: pem }', 'mqtt.cert_file: missing; mqtt.key_file…'],
+    ['mqtt: { url: mqtts://b, key_file: good }', 'mqtt.cert_file: missing; mqtt.key_file…'],
     ['mqtt: { password: hunter22 }', 'mqtt.username: missing…'],
     ['mqtt: { embedded: { host: 0.0.0.0 } }', 'mqtt.embedded.host: …mqtt.username and mqtt.password…'],
     ['mqtt: { embedded: { host: 127.0.0.999 } }', 'mqtt.embedded.host: …mqtt.username and mqtt.password…'],
@@ -89,11 +98,27 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['apps: { include: a }', 'apps.include (…): expected a list such as […'],
     ['settings: { publish: { a: } }', 'settings.publish.a …expected settings by name…'],
     ['hubs: "a', 'hub2mqtt.yaml line 1, column <n>: this is not valid YAML or JSON…'],
-    ['log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: this is not valid…'],
+    ['log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: tags …'],
+    ['    timeout: !env_var HUB_TIMEOUT', 'hub2mqtt.yaml line 5, column <n>: tags such as !secret …_file'],
+    ['    <<: {}', 'hubs.home.<< (… line 5): merge keys are not supported…'],
+    // What is left of a hash in double quotes in a shell, and in an env file of compose:
+    ['http: { password: scrypt2768 }', 'http.password (…): …a text that begins with scrypt must be a whole hash…'],
+    ['http: { password: scrypteHFXtxiKOBes }', 'http.password (…): …in a shell, enclose it in single quotes…'],
   ])('for %j', (text, line) => {
-    const files = { empty: ' \n', lines: 'a\nb', pem: PEM, key: 'k' }
+    const old = '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n'
+    const locked = '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'
+    const files = { empty: ' \n', lines: 'a\nb', pem: PEM, key: 'k', good: PEM_KEY, old, locked }
     const yaml = /^hubs:|^- /.test(text) ? text : HUB + text
     expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
+  })
+
+  const maps = ['SETTINGS_PUBLISH', 'HTTP_TOKENS', 'UPDATES_SEVERITY']
+  const guarded = ['AFTER_BOOT', 'MEMORY_LIMIT', 'CPU_LIMIT', 'PROBE', 'UNAVAILABLE', 'SCHEDULE']
+  it.each([...maps, ...guarded.map((name) => `GUARD_${name}`)])('and whose example can be used, for %s', (name) => {
+    const given = (text: string) => mistakesOf({ env: { ...HUB_ENV, [`HUB2MQTT_${name}`]: text } })
+    const [, example = ''] = /such as (.*)$/.exec(given('x').join()) ?? []
+    expect(example).toMatch(/^\{.*\}$/)
+    expect(given(example)).toEqual([])
   })
 
   it('for lists that are nested too deep', () => {

@@ -8,6 +8,7 @@ export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_A
 
 /** A string that looks like a certificate. */
 export const PEM = '-----BEGIN CERTIFICATE-----'
+export const PEM_KEY = '-----BEGIN PRIVATE KEY-----'
 
 export interface Given {
   /** The text of the configuration file. By default, there is no file. */

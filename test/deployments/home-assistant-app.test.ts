@@ -117,7 +117,8 @@ describe('the Home Assistant app', () => {
     const [, example = ''] = /```yaml\n(.*?)```/s.exec(text(`${app}/DOCS.md`)) ?? []
     expect(namesBroker(example)).toBe(false)
     expect(namesBroker(`${example}mqtt: { url: mqtt://10.0.0.9 }\n`)).toBe(true)
-    expect(namesBroker('mqtt: [')).toBe(false)
+    // hub2mqtt must report the mistake, and not that a broker is missing.
+    expect(namesBroker('mqtt: [')).toBe(true)
     const env = environment(manifest.options, broker, '/config/hub2mqtt.yaml')
     const { config } = loadConfig({ env, readFile: (path) => (path === env.HUB2MQTT_CONFIG ? example : 'key') })
     expect(Object.keys(config.hubs)).toEqual(['home', 'cabin'])

@@ -3,6 +3,7 @@ import {
   chmodSync,
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -86,6 +87,14 @@ it('requires an API key, and asks for it again', () => {
   expect(make('key-of-my-hub\n', 'http://10.0.0.1/a&b#c').status).toBe(0)
   expect(text('secrets/hub_api_key')).toBe('key-of-my-hub\n')
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1/a&b#c\n')
+})
+
+it('refuses an address that the bridge would refuse, because the next run would keep it', () => {
+  for (const address of ['', '10.0.0.1', 'http://', 'http://10.0.0.1 # mine']) {
+    const { status, stderr } = make('key-of-my-hub\n', address)
+    expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining('http://192.168.1.20') })
+    expect(existsSync(join(folder, 'secrets'))).toBe(false)
+  }
 })
 
 it('creates a valid configuration for the hub, and a file for variables', () => {

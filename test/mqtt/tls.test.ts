@@ -1,5 +1,8 @@
+import { copyFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/at-end.ts'
+import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Authority, openssl } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'
@@ -43,6 +46,36 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
       expect(stranger.log.loud).toEqual([expect.stringMatching(/certificate/)])
     },
   )
+
+  test('renewed certificates and keys are used for the next connection, without a restart', async () => {
+    const { port, config } = await listener('require_certificate true')
+    const renewed = new Authority(temporaryFolder())
+    for (const name of ['server', 'client']) renewed.issue(name)
+    const own = temporaryFolder()
+    const renew = (from: Authority) => {
+      for (const name of ['ca.pem', 'client.pem', 'client.key']) copyFileSync(from.file(name), join(own, name))
+    }
+    renew(authority)
+    const first = await Mosquitto.start({ config })
+    const hub = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key', MQTT_URL: `mqtts://127.0.0.1:${port}` }
+    await using bridge = startBridge({
+      ...hub,
+      MQTT_CA_FILE: join(own, 'ca.pem'),
+      MQTT_CERT_FILE: join(own, 'client.pem'),
+      MQTT_KEY_FILE: join(own, 'client.key'),
+    })
+    await until('the connection', () => bridge.lines.some((line) => line.includes('connected to the MQTT broker (')))
+    await first[Symbol.asyncDispose]()
+    const folders = (text: string) => text.replaceAll(folder, dirname(renewed.file('ca.pem')))
+    await using _second = await Mosquitto.start({ config: config.map(folders) })
+    // A missing file is not a reason to give up: it may be replaced in a moment.
+    rmSync(join(own, 'client.key'))
+    await until('the refusal', () => bridge.lines.some((line) => line.includes('"reason":"tls"')))
+    renew(renewed)
+    await until('the new connection', () =>
+      bridge.lines.some((line) => line.includes('connected to the MQTT broker again')),
+    )
+  })
 
   test('a client certificate is accepted', async () => {
     const { port, config } = await listener('require_certificate true')

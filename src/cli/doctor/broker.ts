@@ -136,6 +136,7 @@ const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS ws:': ['speaks TLS', 'wss:'],
   'MQTT mqtts:': ['speaks MQTT without TLS', 'mqtt:'],
   'MQTT wss:': ['speaks MQTT without TLS and WebSocket', 'mqtt:'],
+  'HTTP wss:': ['speaks HTTP without TLS', 'ws:'],
   'MQTT ws:': ['speaks MQTT without WebSocket', 'mqtt:'],
 }
 

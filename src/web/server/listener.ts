@@ -39,6 +39,13 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly onSecret?: (secret: string) => void
 }
 
+const reasons = (port: number): Readonly<Record<string, string>> => ({
+  EADDRINUSE: `port ${port} is in use; choose another http.port`,
+  EACCES: `this user may not use port ${port}; choose another http.port, such as 8099`,
+  EADDRNOTAVAIL: 'this machine has no such address; change http.host',
+  ENOTFOUND: 'the name cannot be resolved; change http.host',
+})
+
 const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
 /** Opens the listener. If that fails, logs the reason and returns `undefined`. `feed` is set only with the page. */
@@ -54,7 +61,7 @@ export async function openListener(options: ListenerOptions) {
     return { ...listener, feed: page?.feed, reconfigured: page?.reconfigured }
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
-    const why = code === 'EADDRINUSE' ? `port ${port} is in use; choose another http.port` : code
+    const why = reasons(port)[code] ?? code
     options.log.error({ host, port, reason: code }, `the HTTP listener cannot start: no page, no health: ${why}`)
     return undefined
   }

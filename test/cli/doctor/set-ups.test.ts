@@ -117,6 +117,19 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     make: async () => ({ MQTT_URL: `ws://127.0.0.1:${(await mosquitto()).port}` }),
     finding: /the port speaks MQTT without WebSocket.* → .*mqtt:\/\/127\.0\.0\.1:\d+/,
   },
+  'wss:// on a port without TLS': {
+    make: async () => {
+      const port = await freePort()
+      await mosquitto({ config: [`listener ${port} 127.0.0.1`, 'protocol websockets'] })
+      await until('the listener', () => accepts(port))
+      return { MQTT_URL: `wss://127.0.0.1:${port}` }
+    },
+    finding: /the port speaks HTTP without TLS.* → .*ws:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
+  },
+  'mqtts:// on the port of a web server': {
+    make: async () => atTls(await serve(createHttp())),
+    finding: /TLS settings are wrong: [a-z /]{1,40} → .*and the port/,
+  },
   'a self-signed certificate': {
     make: async () => atTls(await secure('alone')),
     finding: /self-signed certificate.* → .*mqtt\.ca_file.*--use-system-ca/,
@@ -149,6 +162,15 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       ...withCa(),
     }),
     finding: /refuses.*client certificate.* → .*mqtt\.cert_file and mqtt\.key_file/,
+  },
+  'a client certificate that has expired': {
+    make: async () => ({
+      ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
+      ...withCa(),
+      MQTT_CERT_FILE: authority.file('old.pem'),
+      MQTT_KEY_FILE: authority.file('old.key'),
+    }),
+    finding: /refuses the client certificate.*expired.* → .*mqtt\.cert_file and mqtt\.key_file/,
   },
   'a client certificate with the key of another': {
     make: async () => ({

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { json } from '../../../src/web/server/reply.ts'
 import { type HttpListener, listen } from '../../../src/web/server/server.ts'
+import { startBridge } from '../../support/bridge.ts'
 import { until } from '../../support/until.ts'
 import { rawAnswer } from './door.ts'
 
@@ -195,5 +196,15 @@ describe('the HTTP listener', () => {
     await expect(listen({ host: '127.0.0.1', port, allowedHosts: [], routes: {}, log: { warn() {} } })).rejects.toThrow(
       'EADDRINUSE',
     )
+  })
+
+  it.each([
+    ['192.0.2.1', 'this machine has no such address; change http.host'],
+    ['no-such-host.invalid', 'the name cannot be resolved; change http.host'],
+  ])('names the option to change if the daemon cannot listen on %s', async (host, words) => {
+    const hub = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key', MQTT_EMBEDDED_PORT: '0' }
+    await using bridge = startBridge({ ...hub, HTTP_ENABLED: 'true', HTTP_HOST: host })
+    await until('the error', () => bridge.lines.some((line) => line.includes('the HTTP listener cannot start')))
+    expect(bridge.lines.join('')).toContain(words)
   })
 })

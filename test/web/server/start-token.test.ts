@@ -232,6 +232,7 @@ describe('hub2mqtt open explains why there is no address', () => {
     [{ host: '0.0.0.0' }, 'http.password'],
     [{ port: 0 }, 'http.port is 0'],
     [{ enabled: false }, 'http.enabled is false'],
+    [{ page: false }, 'http.page is false'],
     // Even a password that cannot be read, or that is invalid, disables the token.
     [{ password: 'correct horse battery' }, 'http.password is set'],
     [{ password_file: 'not-there' }, 'http.password is set'],
