@@ -107,7 +107,11 @@ export class Session {
   /** Reads the identity, the permissions and the list. @throws HubError, e.g. if the key may not read the list */
   async refresh(): Promise<void> {
     this.#stale = true
-    const refused = await this.#read()
+    const refused = await this.#read().catch((error: unknown) => {
+      // Only polls decide whether the hub is offline.
+      if (asHubError(error).code !== 'rate_limited') this.wake()
+      throw error
+    })
     if (refused !== undefined) throw refused
   }
 
