@@ -199,7 +199,8 @@ test('a missing feature is reported with the refusal of the hub', async () => {
 test('a server with Socket.IO 2, which ignores the version that a client asks for, does not accept protocol 4', async () => {
   const server = open.adopt(new WebSocketServer({ host: '127.0.0.1', port: 0 }), (one) => one.close())
   server.on('connection', (socket) => {
-    for (const packet of ['0{"sid":"a","upgrades":[],"pingInterval":25000,"pingTimeout":5000}', '40']) socket.send(packet)
+    for (const packet of ['0{"sid":"a","upgrades":[],"pingInterval":25000,"pingTimeout":5000}', '40'])
+      socket.send(packet)
   })
   await once(server, 'listening')
   const address = server.address()
