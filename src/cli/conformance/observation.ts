@@ -182,6 +182,7 @@ export function isAway(seen: Observation): boolean {
 
 /** Returns the type of a value, for reports. The value itself may be a name or a secret. */
 export function kindOf(value: unknown): string {
+  if (value === undefined) return 'no JSON'
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value
 }

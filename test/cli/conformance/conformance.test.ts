@@ -196,6 +196,12 @@ test('a missing feature is reported with the refusal of the hub', async () => {
   })
 })
 
+test('a list of apps that is not JSON is reported as such', async () => {
+  const hub = await emulate({ flavour: 'older' })
+  hub.behave('not-json', { operation: 'getApps', text: 'apps' })
+  expect((await reportOn(hub.url)).problems).toEqual(['the list of apps returns no JSON, not an object'])
+})
+
 test('a server with Socket.IO 2, which ignores the version that a client asks for, does not accept protocol 4', async () => {
   const server = open.adopt(new WebSocketServer({ host: '127.0.0.1', port: 0 }), (one) => one.close())
   server.on('connection', (socket) => {
