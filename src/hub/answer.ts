@@ -30,8 +30,10 @@ const HEADER_LENGTH = 200
 
 /** Returns a header's value; `null` if the header is missing, empty, repeated or too long. */
 export function header(answer: Answer, name: string): string | null {
-  const value = answer.headers[name]
-  return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
+  const raw = answer.headers[name]
+  // undici keeps the spaces after a value, which are not a part of it.
+  const value = typeof raw === 'string' ? raw.trim() : ''
+  return value !== '' && value.length <= HEADER_LENGTH ? value : null
 }
 
 /** Returns whether a response is an HTML page without the hub's id. A gateway or a captive portal sends such pages. */

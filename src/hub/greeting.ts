@@ -1,19 +1,30 @@
 /** Reads a hub's identity, the API key's permissions, and which operations the hub lacks. */
 import type { HubClient } from './client.ts'
-import { asHubError, unless } from './errors.ts'
+import { asHubError, type HubErrorCode, unless } from './errors.ts'
 import type { Identity } from './proven-hub.ts'
 import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
+/** Failures that a hub may have only now. It is usable even so, because it checks the permissions of each request. */
+const PASSING: ReadonlySet<HubErrorCode> = new Set(['failed', 'nonsense'])
+
 /**
- * @param previous returns the previous result, whose missing operations are kept for the same hub and firmware
+ * Resolves to `isPartial` if the permissions could not be read, but may be readable later.
+ * @param previous returns the last result; on the same hub and firmware, its missing operations are kept
  * @throws HubError
  */
-export async function greet(client: HubClient, previous: () => Greeting | undefined): Promise<Greeting> {
+export async function greet(client: HubClient, previous: () => Greeting | undefined) {
   const identity = await client.hub.identify()
   const { id, firmware } = identity
-  const scopes = await unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
+  let isPartial = false
+  const reading = unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
+  const scopes = await reading.catch((error: unknown) => {
+    if (!PASSING.has(asHubError(error).code)) throw error
+    isPartial = true
+    const known = previous()
+    return known?.id === id ? known.scopes : undefined
+  })
   // A hub that does not report its firmware may have been updated, so check its operations again.
   const before = previous()
   const isSame = firmware !== null && firmware === before?.firmware && id === before.id
@@ -23,7 +34,8 @@ export async function greet(client: HubClient, previous: () => Greeting | undefi
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }
-  return { ...identity, scopes, missing }
+  const greeting: Greeting = { ...identity, scopes, missing }
+  return { greeting, isPartial }
 }
 
 const NEWER_FIRMWARE = 10

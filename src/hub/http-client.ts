@@ -94,7 +94,9 @@ export class HttpClient {
   request(method: Method, path: string, sending: Sending): Promise<Answer> {
     const { apiKey, beforeRequest } = this.#options
     const { key, isFresh, body, mayLeave, maxBytes, timeoutMs = this.#options.timeoutMs } = sending
-    const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
+    // Without this header, a server may compress its answers.
+    const headers: Record<string, string> = { 'accept-encoding': 'identity' }
+    if (key) headers['authorization'] = `Bearer ${apiKey()}`
     if (body !== undefined) headers['content-type'] = 'application/json'
     const limit = maxBytes ?? MAX_RESPONSE_BYTES
     const { answer, handler, timeOut } = exchange(limit, method !== 'GET', [beforeRequest, mayLeave])

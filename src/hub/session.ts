@@ -51,6 +51,8 @@ export class Session {
   isStarting = true
   /** Whether to read the identity and permissions again before the list. */
   #stale = true
+  /** Whether the hub has not reported the permissions yet, although it may do so later. */
+  #isPartial = false
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
   #waking = new AbortController()
@@ -105,7 +107,11 @@ export class Session {
   /** Reads the identity, the permissions and the list. @throws HubError, e.g. if the key may not read the list */
   async refresh(): Promise<void> {
     this.#stale = true
-    const refused = await this.#read()
+    const refused = await this.#read().catch((error: unknown) => {
+      // Only polls decide whether the hub is offline.
+      if (asHubError(error).code !== 'rate_limited') this.wake()
+      throw error
+    })
     if (refused !== undefined) throw refused
   }
 
@@ -153,6 +159,7 @@ export class Session {
    * Resolves to the refusal if the key does not permit the list.
    */
   async #read(slot?: Slot): Promise<HubError | undefined> {
+    this.#stale ||= this.#isPartial
     await this.#makeSure()
     slot?.keep()
     let refused: HubError | undefined
@@ -187,7 +194,9 @@ export class Session {
   async #greet(): Promise<void> {
     this.#stale = false
     try {
-      this.#greeted = await greet(this.#client, () => this.#greeted)
+      const { greeting, isPartial } = await greet(this.#client, () => this.#greeted)
+      this.#greeted = greeting
+      this.#isPartial = isPartial
     } catch (error) {
       this.#stale = true
       throw error

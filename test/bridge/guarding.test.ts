@@ -15,7 +15,7 @@ test('the reason for a missing backup is logged, and none is requested that the 
     await listed(held)
     return await guardedHub(held.hub, state, { ...never, policy: () => ({ ...ALL, ...commands }) }).backup()
   }
-  const asked = () => hub.requests.filter(({ operation }) => operation === 'createBackup').length
+  const asked = () => hub.requests.filter(({ operation }) => operation === 'scheduleBackup').length
   expect(await backUp('key')).toBe('The API key lacks hub.system.')
   expect(await backUp('reader')).toBe('The API key lacks hub.app.')
   expect(await backUp('owner', { read_only: true })).toBe('commands.read_only is set.')

@@ -19,7 +19,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getSetting: { name: 'mine' },
   setSetting: { name: 'mine', value: [1] },
   unsetSetting: { name: 'mine' },
-  getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
+  getLogEntries: { uri: `homey:app:${HUE}`, id: 'cpu' },
 }
 
 /** Requests that must precede some operations. */
@@ -105,7 +105,7 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getSetting: v.unknown(),
   setSetting: NOTHING,
   unsetSetting: NOTHING,
-  createBackup: v.strictObject({ id: v.string() }),
+  scheduleBackup: v.strictObject({ id: v.string() }),
   getOptionLastSuccessfulBackup: v.nullable(v.pipe(v.string(), v.isoTimestamp())),
   getDevices: v.record(
     v.string(),

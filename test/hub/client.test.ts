@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import type { HubClient } from '../../src/hub/client.ts'
@@ -309,4 +310,14 @@ test('a request to an app is sent once, even if its connection is cut', async ()
   })
   await expect(connect(url).requestApp('a', '/x')).rejects.toThrow(failure('no_answer'))
   expect(asked).toBe(1)
+})
+
+test('asks for answers that are not compressed, because servers may compress others', async () => {
+  const url = await serve((request, response) => {
+    const text = JSON.stringify(request.url?.includes('ping') ? true : {})
+    const isPlain = request.headers['accept-encoding'] === 'identity'
+    response.writeHead(200, { 'content-type': 'application/json', ...(!isPlain && { 'content-encoding': 'gzip' }) })
+    response.end(isPlain ? text : gzipSync(text))
+  })
+  expect((await connect(url).call('getApps', {})).size).toBe(0)
 })

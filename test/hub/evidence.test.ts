@@ -196,7 +196,7 @@ test.concurrent('answers are believed without a signature if only pings are sign
   expect(watched.hub.status.online).toBe(true)
 })
 
-test.concurrent.for([400, 403, 404, 405])(
+test.concurrent.for([400, 403, 404, 405, 500, 501, 503])(
   'a hub that answers %i to a read of the permissions is online without them',
   async (status, { emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
@@ -206,6 +206,19 @@ test.concurrent.for([400, 403, 404, 405])(
     expect(watched.hub.status).toMatchObject({ online: true, reason: null, scopes: undefined })
   },
 )
+
+test.concurrent('permissions that the hub could not report are read with the next list', async ({ emulate, hold }) => {
+  const emulated = await emulate({ flavour: 'older' })
+  emulated.behave('gateway-page', { status: 200, operation: 'getSessionMe' })
+  const watched = hold(emulated.url, POLLS)
+  await listed(watched)
+  expect(watched.hub.status).toMatchObject({ online: true, scopes: undefined })
+  emulated.behaveWell()
+  await until('the permissions', () => watched.hub.status.scopes !== undefined)
+  emulated.behave('answer-status', { status: 503, operation: 'getSessionMe' })
+  await watched.hub.refresh()
+  expect(watched.hub.status).toMatchObject({ online: true, reason: null, scopes: ['hub.app', 'hub.speech'] })
+})
 
 test.concurrent('the realtime namespace is opened with the token from the handshake', async ({ emulate, hold }) => {
   const emulated = await emulate()

@@ -170,6 +170,20 @@ test.concurrent('a key for speech only is usable, although it may not read the a
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
+test.concurrent.for([
+  [401, 'unauthorized'],
+  [500, 'failed'],
+] as const)(
+  'a refresh that is answered %i also shows in the state of the hub',
+  async ([status, reason], { attach }) => {
+    const { emulated, watched } = await attach()
+    emulated.behave('answer-status', { status, operation: 'getApps' })
+    await expect(watched.hub.refresh()).rejects.toMatchObject({ code: reason })
+    await until('the hub is offline', () => !watched.hub.status.online)
+    expect(watched.hub.status.reason).toBe(reason)
+  },
+)
+
 test.concurrent('an app that one list lacks stays, and the removal of another one is seen', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   emulated.behave('half-list', { keep: 0.9, times: 1 })

@@ -99,6 +99,15 @@ describe.concurrent('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
+  test('that ends with a space, which is not a part of a header, is the same', async ({ emulated, hold }) => {
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const { id } = watched.hub.status
+    emulated.behave('other-identity', { id: `${id} ` })
+    await watched.hub.refresh()
+    expect(watched.hub.status.id).toBe(id)
+  })
+
   test('that arrives late is used after the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')

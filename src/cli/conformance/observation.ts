@@ -91,6 +91,16 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     return await requestOnce(method, path, options)
   }
 
+  /** Returns whether another server or another hub sent the answer to a request with the real key. */
+  function isForeign(seen: Observation): boolean {
+    if (seen.id === null) return signs && isOk(seen)
+    signs = true
+    const known = hub?.id ?? null
+    if (known === null || known === seen.id) return false
+    isSure = false
+    return true
+  }
+
   async function requestOnce(
     method: Method,
     path: string,
@@ -106,9 +116,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
       const isKeyless = show === 'no key'
       const sending = { key: !isKeyless, isFresh: isKeyless, body: text, timeoutMs: Math.max(timeoutMs, patienceMs) }
       const seen = seenOf(await http.request(method, path, sending), ms())
-      if (show !== 'key') return seen
-      signs ||= seen.id !== null
-      return signs && seen.id === null && isOk(seen) ? { ...NONE, failure: 'nonsense', ms: seen.ms } : seen
+      return show === 'key' && isForeign(seen) ? { ...NONE, failure: 'nonsense', ms: seen.ms } : seen
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
@@ -174,6 +182,7 @@ export function isAway(seen: Observation): boolean {
 
 /** Returns the type of a value, for reports. The value itself may be a name or a secret. */
 export function kindOf(value: unknown): string {
+  if (value === undefined) return 'no JSON'
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value
 }

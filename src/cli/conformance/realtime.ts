@@ -131,6 +131,12 @@ export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Pr
   const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })
   return await first(socket, timeoutMs, (_, resolve) =>
-    socket.on('message', (data) => resolve(Buffer.isBuffer(data) && data.toString('utf8', 0, 2) === '0{')),
+    socket.on('message', (data) => {
+      const start = Buffer.isBuffer(data) ? data.toString('utf8', 0, 3) : ''
+      const opens = start.startsWith('0{')
+      // Socket.IO 2 opens any version, and then the root namespace, by itself and without an id.
+      if (version === 4 && opens) socket.send('40')
+      else resolve(version === 3 ? opens : start === '40{')
+    }),
   )
 }

@@ -46,7 +46,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not reported'}`)
     if (identity.id === null) yield note(`the hub has no id: Home Assistant knows it as ${name}`, KEEP_NAME)
     yield* examineClock(name, url, clock)
-    const greeting = await retried(() => greet(client, () => undefined))
+    const { greeting } = await retried(() => greet(client, () => undefined))
     const { scopes } = greeting
     if (scopes === undefined) yield note('the API key is accepted; the hub does not report its permissions')
     else yield ok(`the API key is accepted, with ${scopes.join(', ') || 'no permissions'}`)

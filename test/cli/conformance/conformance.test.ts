@@ -1,11 +1,14 @@
+import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { WebSocketServer } from 'ws'
 import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'
+import { speaks } from '../../../src/cli/conformance/realtime.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
 import type { EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
-import { APP, emulate, found, hasty, KEY, NOTHING, outcome, reportOn, SECRETS, said } from './support.ts'
+import { APP, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, SECRETS, said } from './support.ts'
 
 describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   test('is recognised and usable, and nothing on it is changed', async () => {
@@ -191,4 +194,22 @@ test('a missing feature is reported with the refusal of the hub', async () => {
     status: 500,
     error: 'missing_api_method',
   })
+})
+
+test('a list of apps that is not JSON is reported as such', async () => {
+  const hub = await emulate({ flavour: 'older' })
+  hub.behave('not-json', { operation: 'getApps', text: 'apps' })
+  expect((await reportOn(hub.url)).problems).toEqual(['the list of apps returns no JSON, not an object'])
+})
+
+test('a server with Socket.IO 2, which ignores the version that a client asks for, does not accept protocol 4', async () => {
+  const server = open.adopt(new WebSocketServer({ host: '127.0.0.1', port: 0 }), (one) => one.close())
+  server.on('connection', (socket) => {
+    for (const packet of ['0{"sid":"a","upgrades":[],"pingInterval":25000,"pingTimeout":5000}', '40'])
+      socket.send(packet)
+  })
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}`
+  expect(await Promise.all([speaks(3, url, 5_000), speaks(4, url, 5_000)])).toEqual([true, false])
 })

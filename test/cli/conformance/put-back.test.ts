@@ -99,3 +99,14 @@ test.concurrent('a state that can no longer be checked is reported', async () =>
   })
   expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
 })
+
+test.concurrent('a hub that takes over the address gets a single request with the key', async () => {
+  const { hub, url } = await hubWith(5, (one) => {
+    one.behave('other-identity', { id: 'other' })
+    one.forgetRequests()
+    return undefined
+  })
+  const report = await reportOn(url, all)
+  expect(hub.requests.filter(({ via, key }) => via === 'rest' && key === KEY)).toHaveLength(1)
+  expect(report.problems).toEqual([expect.stringContaining('the app may not be restored')])
+})

@@ -84,12 +84,12 @@ export const INSIGHTS = {
         )
       }),
   }).doc('The logs of CPU and memory of each app. On newer hubs the id contains the owner.'),
-  getLogEntries: endpoint('GET /log/:owner/:log/entry', 'homey.insights.readonly', {
+  getLogEntries: endpoint('GET /log/:uri/:id/entry', 'homey.insights.readonly', {
     only: WIRE,
     accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
-    run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
-      const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
-      const name = log.replace(`${owner}:`, '')
+    run({ apps, clock }, { uri, id, resolution = 'lastHour' }) {
+      const usage = apps.records.get(uri.replace('homey:app:', ''))?.usage
+      const name = id.replace(`${uri}:`, '')
       if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
       const { span, step } = RESOLUTIONS[resolution]
       const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
@@ -99,7 +99,7 @@ export const INSIGHTS = {
         const back = count - 1 - at
         return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
       })
-      return { id: log, uri: owner, step, values }
+      return { id, uri, step, values }
     },
   }).doc('The values of a log. The latest value is the current usage.'),
 } as const satisfies Endpoints

@@ -55,7 +55,7 @@ const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 
 export const BACKUP = {
-  createBackup: endpoint('POST /backup', 'homey.system', {
+  scheduleBackup: endpoint('POST /backup', 'homey.system', {
     run({ store, clock }) {
       store.setSetting(BACKUP_OWNER, LAST_BACKUP, new Date(clock.now()).toISOString())
       return { id: 'backup-1' }
