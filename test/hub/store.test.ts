@@ -171,7 +171,7 @@ describe('the store gets few requests', () => {
     await pass(MINUTE)
     const [request] = shop.requests
     expect(request).toMatchObject({ method: 'GET', url: `/api/v1/app/${HUE}` })
-    expect(Object.keys(request?.headers ?? {}).toSorted()).toEqual(['connection', 'host'])
+    expect(Object.keys(request?.headers ?? {}).toSorted()).toEqual(['accept-encoding', 'connection', 'host'])
   })
 
   test('once a day for each app, one after the other, two seconds apart', async () => {
