@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '../../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
 import { HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, ODD, type Plant } from './plants.ts'
@@ -45,7 +45,11 @@ test.concurrent('a hub that needs longer for an install than for other requests 
   const { url } = await plant({
     misbehave: (hub) => hub.behave('slow-headers', { operation: 'installFromAppStore', ms: 3_000 }),
   })
-  const patience: Clock = { ...hasty(), after: (ms, task) => hasty().after(ms === 15_000 ? 2_000 : ms, task) }
+  const clock = hasty()
+  const patience: Clock = {
+    ...clock,
+    after: (ms, task) => (ms === 15_000 ? systemClock.after(2_000, task) : clock.after(ms, task)),
+  }
   const report = await reportOn(url, { ...all, limits: false, downgrade: '1.0.0', clock: patience })
   expect(said(report)).toEqual(NOTHING)
   expect(outcome(report, 'installFromAppStore')).toBe('ok')
