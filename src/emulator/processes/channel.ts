@@ -80,7 +80,6 @@ export type HubMessage =
 type RequestToApp = ({ readonly type: 'request' } & AppRequest) | { readonly type: 'gc' } | { readonly type: 'usage' }
 
 const MESSAGES_PER_SECOND = 200
-const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
 /** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
@@ -110,7 +109,6 @@ export type Channel = ReturnType<typeof openChannel>
 
 export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbuse }: ChannelOptions) {
   const messages = allow(MESSAGES_PER_SECOND, clock, work)
-  const bytes = allow(BYTES_PER_SECOND, clock, work)
   const pending = new Map<number, Pending>()
   const split = splitter(MAX_LINE_BYTES)
   let lines: string[] = []
@@ -130,7 +128,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function end(): void {
     if (isEnded) return
     isEnded = true
-    stopLimits()
+    messages.stop()
     for (const { reject, cancel } of pending.values()) {
       cancel()
       reject(notRunning())
@@ -139,14 +137,8 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     lines = []
   }
 
-  function stopLimits(): void {
-    messages.stop()
-    bytes.stop()
-  }
-
   function take(chunk: Buffer): void {
     if (isEnded) return
-    if (!isDraining) bytes.use(chunk.length)
     const received = split(chunk)
     if (received === undefined) {
       end()
@@ -169,7 +161,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
 
   function mustWait(): boolean {
     if (isDraining || isEnded) return false
-    return handled >= MAX_HANDLED || isBacklogged() || messages.isExhausted() || bytes.isExhausted()
+    return handled >= MAX_HANDLED || isBacklogged() || messages.isExhausted()
   }
 
   function receive(line: string): void {
@@ -250,7 +242,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
     drain(): void {
       isDraining = true
-      stopLimits()
+      messages.stop()
       work()
     },
   }
@@ -262,19 +254,11 @@ const NEWLINE = 10
 
 /** Returns the lines that a chunk completes; `undefined` if a line is longer than `max` bytes. */
 function splitter(max: number): (chunk: Buffer) => string[] | undefined {
-  let rest: Buffer[] = []
-  let bytes = 0
+  let rest = Buffer.alloc(0)
   return (chunk) => {
-    const lines: string[] = []
-    let from = 0
-    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      lines.push(Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8'))
-      rest = []
-      bytes = 0
-      from = at + 1
-    }
-    rest.push(chunk.subarray(from))
-    bytes += chunk.length - from
-    return bytes > max ? undefined : lines
+    const bytes = Buffer.concat([rest, chunk])
+    const end = bytes.lastIndexOf(NEWLINE) + 1
+    rest = bytes.subarray(end)
+    return rest.length > max ? undefined : bytes.toString('utf8', 0, end).split('\n').slice(0, -1)
   }
 }
