@@ -109,7 +109,7 @@ test("a user's app runs in its own folder, in place of the samples", async () =>
   const { hub, runs } = await hubOf({ appFolders: [join(SAMPLES, 'nl.vandermolen.doorbell')] })
   await runs('nl.vandermolen.doorbell')
   expect([...hub.apps.values()]).toMatchObject([{ id: 'nl.vandermolen.doorbell', origin: 'devkit_run' }])
-  await expect(emulateProcesses({}, { appFolders: ['config'] })).rejects.toMatchObject({ name: 'EmulatorOptionError' })
+  await expect(emulateProcesses({}, { appFolders: ['config'] })).rejects.toMatchObject({ name: 'ManifestError' })
 })
 
 test('an operation that needs processes is refused for simulated apps', async () => {
