@@ -18,18 +18,9 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** Maximum length of a crash's stack, in characters. */
-const MAX_STACK_LENGTH = 16_384
-
 const FromApp = v.variant('type', [
   v.object({ type: v.literal('ready') }),
-  v.object({
-    type: v.literal('crash'),
-    message: v.pipe(
-      v.string(),
-      v.transform((text) => text.slice(0, MAX_STACK_LENGTH)),
-    ),
-  }),
+  v.object({ type: v.literal('crash'), message: v.string() }),
   v.object({ type: v.literal('subscribe'), id, uri: name }),
   v.object({ type: v.literal('unsubscribe'), uri: name }),
   v.object({ type: v.literal('emit'), event: name, payload: v.optional(v.unknown(), null) }),
