@@ -6,7 +6,7 @@
 
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { onceEach } from '../../base/text.ts'
 import { checked } from '../core/endpoint.ts'
@@ -90,17 +90,11 @@ interface ChannelOptions {
   readonly onAbuse: (reason: string) => void
 }
 
-interface Pending {
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: unknown) => void
-  readonly cancel: () => void
-}
-
 export type Channel = ReturnType<typeof openChannel>
 
 export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbuse }: ChannelOptions) {
   const messages = allow(MESSAGES_PER_SECOND, clock, work)
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, PromiseWithResolvers<unknown>>()
   const split = splitter(MAX_LINE_BYTES)
   let lines: string[] = []
   let last = 0
@@ -120,10 +114,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
     if (isEnded) return
     isEnded = true
     messages.stop()
-    for (const { reject, cancel } of pending.values()) {
-      cancel()
-      reject(notRunning())
-    }
+    for (const { reject } of pending.values()) reject(notRunning())
     pending.clear()
     lines = []
   }
@@ -179,7 +170,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
     const request = pending.get(id)
     pending.delete(id)
-    request?.cancel()
     if (error === undefined) request?.resolve(value)
     else request?.reject(new HubError(error.status, error.code, error.message))
   }
@@ -220,14 +210,13 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
       }
       last += 1
       const id = last
-      const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-      const cancel = clock.after(ANSWER_MS, () => {
-        pending.delete(id)
-        reject(new HubError(503, 'timeout', 'The app does not answer'))
-      })
-      pending.set(id, { resolve, reject, cancel })
+      const answered = Promise.withResolvers<unknown>()
+      pending.set(id, answered)
       write({ ...request, id })
-      return await promise
+      const value = await within(clock, ANSWER_MS, answered.promise)
+      pending.delete(id)
+      if (value === undefined) throw new HubError(503, 'timeout', 'The app does not answer')
+      return value
     },
 
     /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
