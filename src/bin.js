@@ -2,8 +2,7 @@
 // Starts hub2mqtt with a suitable Node. If the current Node is too old, starts the Node that the package installs as an
 // optional dependency. This file is plain JavaScript without dependencies, because an older Node must be able to run it.
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -81,42 +80,24 @@ function handleEarlySignals() {
   }
 }
 
-/**
- * Strips the types from sources below node_modules, because Node does not strip them there. Stores the results, because
- * this step takes longer than the rest of the startup.
- */
+/** Strips the types from sources below node_modules, because Node does not strip them there. */
 function stripTypesHere() {
   const here = fileURLToPath(new URL('.', import.meta.url))
   module.registerHooks({
     load(url, context, nextLoad) {
       const file = url.startsWith('file:') && url.endsWith('.ts') ? fileURLToPath(url) : ''
       if (!file.startsWith(here)) return nextLoad(url, context)
-      return { format: 'module', source: strip(readFileSync(file, 'utf8')), shortCircuit: true }
+      return { format: 'module', source: strip(file), shortCircuit: true }
     },
   })
 }
 
-function strip(source) {
-  // All files of a package have the same date, so a file is identified by its content.
-  const kept = join(CACHE, 'stripped', `${createHash('sha256').update(source).digest('hex')}.js`)
-  try {
-    return readFileSync(kept, 'utf8')
-  } catch {
-    // The result is not stored yet, so strip the types now.
-  }
+function strip(file) {
   const { emitWarning } = process
   // Suppress the warning that `stripTypeScriptTypes` is experimental.
   process.emitWarning = () => {}
-  const stripped = module.stripTypeScriptTypes(source)
+  const stripped = module.stripTypeScriptTypes(readFileSync(file, 'utf8'))
   process.emitWarning = emitWarning
-  try {
-    mkdirSync(dirname(kept), { recursive: true })
-    // Replace the file atomically, because another process may read it.
-    writeFileSync(`${kept}.${process.pid}`, stripped)
-    renameSync(`${kept}.${process.pid}`, kept)
-  } catch {
-    // The folder is not writable, so nothing is stored.
-  }
   return stripped
 }
 

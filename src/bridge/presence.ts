@@ -14,8 +14,6 @@ const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
-/** Maximum size of a presence message, which is enough for the names of a thousand hubs. */
-const MAX_BYTES = 64 * 1024
 
 /** The schema accepts unknown keys, because later versions may send more keys. */
 const HELLO = v.object(PRESENCE.entries)
@@ -97,7 +95,7 @@ export class Presence {
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
-    const hello = retain || payload.length > MAX_BYTES ? undefined : readJson(HELLO, payload.toString('utf8'))
+    const hello = retain ? undefined : readJson(HELLO, payload.toString('utf8'))
     if (hello === undefined || hello.instance === this.#self.instance) return
     const wasActive = this.#role === 'active'
     if (hello.leaves) this.#others.delete(hello.instance)

@@ -148,17 +148,12 @@ export class PublishedSettings {
   #hold(app: string, name: string, value: Json | undefined): void {
     // Skip the setting if the configuration has stopped publishing the setting since the request.
     if (!this.publishes({ app, name })) return
-    try {
-      const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
-      if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
-      else this.#failures.delete(keyOf(app, name))
-      const rows = this.#rowsOf(app, name)
-      if (value === undefined || tooLong) rows.clear()
-      else rows.set({ value })
-    } catch (err) {
-      // Hub data must not crash the daemon, and one setting must not block the others.
-      this.#options.log.error({ app, setting: name, err }, 'a setting could not be published')
-    }
+    const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
+    if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
+    else this.#failures.delete(keyOf(app, name))
+    const rows = this.#rowsOf(app, name)
+    if (value === undefined || tooLong) rows.clear()
+    else rows.set({ value })
   }
 
   #noteAll(app: string, names: readonly string[], reason: HubErrorCode, why: string): void {

@@ -205,7 +205,7 @@ export class LeasedFleet implements Fleet {
     this.#applying = this.#applying.then(async () => {
       const may = this.#lease.holds && !this.#stopped && !this.#isAway
       const serves = may ? this.#serves : new Set<string>()
-      if (sameSets(serves, this.#applied)) return
+      if (serves.symmetricDifference(this.#applied).size === 0) return
       this.#applied = serves
       try {
         await this.#apply(serves)
@@ -322,6 +322,3 @@ export class LeasedFleet implements Fleet {
     return this.#share.of
   }
 }
-
-const sameSets = (one: ReadonlySet<string>, other: ReadonlySet<string>) =>
-  one === other || (one.size === other.size && one.isSubsetOf(other))

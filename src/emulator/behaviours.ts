@@ -48,7 +48,7 @@ export class Behaviours {
   }
 
   has(name: BehaviourName): boolean {
-    return this.#active.some((active) => active.name === name && active.left > 0)
+    return this.#active.some((active) => active.name === name)
   }
 
   /** Returns a behaviour if it is set and applies to `subject`. Counts this use towards the limit of the behaviour. */
@@ -69,7 +69,6 @@ export class Behaviours {
   }
 
   #take(fits: (active: Active) => boolean): Made | undefined {
-    if (this.#active.length === 0) return undefined
     const found = this.#active.find(fits)
     if (found === undefined) return undefined
     found.left -= 1

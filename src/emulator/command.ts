@@ -191,30 +191,20 @@ function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour
 }
 
 const MAX_SPEECH_MS = 60_000
-/** Maximum number of texts that wait to be spoken. Further texts are dropped. */
-const MAX_WAITING = 10
 
-/** Speaks texts with `command`, a program and arguments separated by spaces. Adds the text as the last argument. */
+/**
+ * Speaks texts one after another with `command`, a program and arguments separated by spaces. Adds the text as the last
+ * argument.
+ */
 function speaker(command: string, shown: (text: string) => void, warn: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)
-  const waiting: string[] = []
-  let speaks = false
-
-  const next = () => {
-    const text = waiting.shift()
-    speaks = text !== undefined
-    if (text === undefined) return
-    // `execFile` throws synchronously if the text is too long for an argument.
-    void Promise.try(() => execute(program, [...args, text], { timeout: MAX_SPEECH_MS }))
-      .catch((error: unknown) => warn(`${program} failed to speak a text: ${String(error).split('\n')[0]}`))
-      .finally(next)
-  }
+  let spoken: Promise<unknown> = Promise.resolve()
   return (text: string) => {
     shown(text)
-    if (waiting.length >= MAX_WAITING) return
     // Prevent a NUL character from ending the argument, and a leading dash from making it an option.
     const safe = text.replaceAll('\0', ' ')
-    waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)
-    if (!speaks) next()
+    spoken = spoken
+      .then(() => execute(program, [...args, safe.startsWith('-') ? ` ${safe}` : safe], { timeout: MAX_SPEECH_MS }))
+      .catch((error: unknown) => warn(`${program} failed to speak a text: ${String(error).split('\n')[0]}`))
   }
 }

@@ -189,11 +189,6 @@ export class EmulatedHub implements AsyncDisposable {
     this.#realtime.disconnectUnknown()
   }
 
-  revokeKey(key: string): void {
-    this.#given = new Map([...this.#given].filter(([one]) => one !== key))
-    this.#realtime.disconnectUnknown()
-  }
-
   /** Ends all realtime sessions: `goodbye` notifies the client, `cut` drops the connection. */
   dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
     if (how === 'goodbye') this.#realtime.disconnectAll()

@@ -111,22 +111,16 @@ export function realtimeChannel(
   function answer(request: Omit<RequestRecord, 'at' | 'via'>, args: readonly unknown[], task: () => unknown): void {
     const entry = hub.remember({ via: 'socket', ...request })
     const acknowledge = acknowledgementOf(args)
-    const settle = (result: unknown) => {
-      entry.status = 200
-      acknowledge(null, result ?? null)
-    }
-    const refuse = (thrown: unknown) => {
-      const refusal = asHubError(thrown)
-      entry.status = refusal.status
-      acknowledge(refusal.acknowledgement())
-    }
-    try {
-      const result = task()
-      if (result instanceof Promise) void result.then(settle).catch(refuse)
-      else settle(result)
-    } catch (thrown) {
-      refuse(thrown)
-    }
+    Promise.try(task)
+      .then((result) => {
+        entry.status = 200
+        acknowledge(null, result ?? null)
+      })
+      .catch((thrown: unknown) => {
+        const refusal = asHubError(thrown)
+        entry.status = refusal.status
+        acknowledge(refusal.acknowledgement())
+      })
   }
 
   function refuseIf(behaviour: 'refuse-handshake' | 'refuse-namespace' | 'refuse-subscription'): void {

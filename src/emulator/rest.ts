@@ -45,8 +45,6 @@ export interface HubCore extends Core {
 }
 
 const MAX_BODY = 1024 * 1024
-/** Maximum size of a body that is read in full and then refused with 413. The connection of a larger one is closed. */
-const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
@@ -151,7 +149,6 @@ export async function readBody(request: IncomingMessage): Promise<string | HubEr
   for await (const chunk of request) {
     const bytes = Buffer.from(chunk)
     length += bytes.length
-    if (length > MAX_DRAINED) throw new Error('the body is too large to read')
     if (length <= MAX_BODY) chunks.push(bytes)
   }
   if (length > MAX_BODY) return new HubError(413, 'too_large', 'Request Entity Too Large')

@@ -35,7 +35,7 @@ describe('keys', () => {
   })
 
   test('forgets a revoked key and ends its session', async ({ hub, session }) => {
-    hub.revokeKey('secret')
+    hub.setKeys({})
     expect((await ask(hub, 'GET /apps/app')).status).toBe(401)
     await until('the session to end', () => session.gone.length > 0)
     await expect(sessionOf(hub)).rejects.toMatchObject({ statusCode: 401 })

@@ -48,6 +48,8 @@ describe('an app may call its hub', () => {
     await hub.inApp.call('asking', manager('notifications', 'createNotification', { excerpt: 'The door is open.' }))
     const { json } = await ask(hub, 'GET /notifications/notification')
     expect(Object.values(Object(json))).toMatchObject([{ ownerUri: 'homey:app:asking', excerpt: 'The door is open.' }])
+    const long = hub.inApp.call('asking', manager('notifications', 'createNotification', { excerpt: 'x'.repeat(4001) }))
+    await expect(long).rejects.toMatchObject({ status: 400 })
   })
 })
 

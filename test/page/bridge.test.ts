@@ -17,7 +17,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await hub.getByText('8.1.6').waitFor()
     expect(await page.getByRole('region', { name: 'Fleet' }).count()).toBe(0)
     expect(await page.getByText('Served by').count()).toBe(0)
-    house.hub().revokeKey('key-of-the-house')
+    house.hub().setKeys({})
     house.hub().dropRealtime('cut')
     await hub.getByText('it does not accept the API key').waitFor()
     await page.getByText('hub home is offline: unauthorized').waitFor()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
 import { brokerAccess, brokerUrls } from '../../config/broker.ts'
 import type { Config } from '../../config/options.ts'
@@ -118,8 +118,7 @@ async function passesOn(from: string, to: string, config: Config, clock: Clock):
       if (!(await reader.subscribe(topic, { qos: 1 }))) return undefined
       return await withSession(sessionAt(from, config), clock, async (writer) => {
         writer.publish(topic, mark, { qos: 1 }, () => {})
-        const cancel = clock.after(ARRIVAL_MS, () => resolve(false))
-        return await arrived.finally(cancel)
+        return (await within(clock, ARRIVAL_MS, arrived)) ?? false
       })
     })
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Finds evidence of other clients: Home Assistant, members of a fleet, or a bridge with the same base topic. */
 import * as v from 'valibot'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { listed } from '../../base/text.ts'
 import type { Membership } from '../../cluster/fleet.ts'
@@ -153,8 +153,7 @@ export async function checkForListeners(connection: Connection, { format, prefix
   if (connection.protocol === '5') {
     const { promise: answered, resolve } = Promise.withResolvers<void>()
     connection.publish(`${prefix}/sensor/hub2mqtt--doctor/config`, '', { qos: 1 }, () => resolve())
-    const cancel = clock.after(ANSWER_MS, resolve)
-    return await answered.finally(cancel)
+    return await within(clock, ANSWER_MS, answered)
   }
   // MQTT 3.1.1 does not report whether a client received a message, but retained messages may reveal other programs.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])

@@ -49,10 +49,8 @@ export function inAppInterface(core: Core, events: EventEmitter) {
       const scopes = scopesOf(appId)
       const { needs, owner } = watchable(uri, core.apps)
       if (owner !== appId) permits(scopes, needs)
-      // Wrap the listener, so that unsubscribing does not end another subscription with the same listener.
-      const own: Listener = (event, payload) => listener(event, payload)
-      events.on(uri, own)
-      return () => void events.off(uri, own)
+      events.on(uri, listener)
+      return () => void events.off(uri, listener)
     },
 
     emit: (appId: string, event: string, payload: unknown) => core.sendEvent(`homey:app:${appId}`, event, payload),

@@ -96,11 +96,6 @@ function lockFolder(folder: string): DatabaseSync {
   })
 }
 
-/** Creates a missing file. Does not open an existing file, as closing it would release SQLite's locks on POSIX. */
-function createPrivate(path: string): void {
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-}
-
 const SQLITE_BUSY = 5
 
 function isBusy(error: unknown): boolean {
@@ -210,7 +205,6 @@ function useFile(
 ) {
   let sql: DatabaseSync | undefined
   try {
-    createPrivate(path)
     sql = new DatabaseSync(path, { timeout: BUSY_MS, ...options })
     use(sql)
     return sql

@@ -12,8 +12,6 @@ import { storedKeys } from './keys.ts'
 import { isBelow } from './manifest.ts'
 import { packagesOf, type Sources } from './packages.ts'
 
-const MAX_NOTIFICATION = 4000
-
 const Flag = v.pipe(
   v.number(),
   v.transform((value) => value !== 0),
@@ -144,7 +142,6 @@ function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
     notifications: () => all(StoredNotification, 'SELECT * FROM notification ORDER BY id'),
 
     notify(owner: string, text: string): StoredNotification {
-      if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
       return together(() => {
         const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
         const [made] = all(StoredNotification, put, owner, text, Date.now())

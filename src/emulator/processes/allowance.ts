@@ -5,31 +5,24 @@ const SECOND_MS = 1000
 
 export type Allowance = ReturnType<typeof allow>
 
-/** @param refilled called at the start of the next second if the amount was used up */
+/** @param refilled called at the end of each second in which something was used */
 export function allow(perSecond: number, clock: Clock, refilled: () => void) {
   let used = 0
-  let since = clock.elapsed()
   let cancel: (() => void) | undefined
-  const refill = (now: number) => {
-    since = now
+  function stop(): void {
+    cancel?.()
+    cancel = undefined
     used = 0
   }
   return {
-    isExhausted: () => cancel !== undefined,
+    stop,
+    isExhausted: () => used >= perSecond,
     use(amount: number): void {
-      const now = clock.elapsed()
-      if (now - since >= SECOND_MS) refill(now)
       used += amount
-      if (used < perSecond || cancel !== undefined) return
-      cancel = clock.after(since + SECOND_MS - now, () => {
-        cancel = undefined
-        refill(clock.elapsed())
+      cancel ??= clock.after(SECOND_MS, () => {
+        stop()
         refilled()
       })
-    },
-    stop(): void {
-      cancel?.()
-      cancel = undefined
     },
   }
 }

@@ -6,7 +6,7 @@
 
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { onceEach } from '../../base/text.ts'
 import { checked } from '../core/endpoint.ts'
@@ -18,18 +18,9 @@ import { allow } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
-/** Maximum length of a crash's stack, in characters. */
-const MAX_STACK_LENGTH = 16_384
-
 const FromApp = v.variant('type', [
   v.object({ type: v.literal('ready') }),
-  v.object({
-    type: v.literal('crash'),
-    message: v.pipe(
-      v.string(),
-      v.transform((text) => text.slice(0, MAX_STACK_LENGTH)),
-    ),
-  }),
+  v.object({ type: v.literal('crash'), message: v.string() }),
   v.object({ type: v.literal('subscribe'), id, uri: name }),
   v.object({ type: v.literal('unsubscribe'), uri: name }),
   v.object({ type: v.literal('emit'), event: name, payload: v.optional(v.unknown(), null) }),
@@ -80,7 +71,6 @@ export type HubMessage =
 type RequestToApp = ({ readonly type: 'request' } & AppRequest) | { readonly type: 'gc' } | { readonly type: 'usage' }
 
 const MESSAGES_PER_SECOND = 200
-const BYTES_PER_SECOND = 4 * 1024 * 1024
 const ANSWER_MS = 10_000
 /** Maximum number of the app's requests that the hub handles at the same time. */
 const MAX_HANDLED = 16
@@ -100,18 +90,11 @@ interface ChannelOptions {
   readonly onAbuse: (reason: string) => void
 }
 
-interface Pending {
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: unknown) => void
-  readonly cancel: () => void
-}
-
 export type Channel = ReturnType<typeof openChannel>
 
 export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbuse }: ChannelOptions) {
   const messages = allow(MESSAGES_PER_SECOND, clock, work)
-  const bytes = allow(BYTES_PER_SECOND, clock, work)
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, PromiseWithResolvers<unknown>>()
   const split = splitter(MAX_LINE_BYTES)
   let lines: string[] = []
   let last = 0
@@ -130,23 +113,14 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function end(): void {
     if (isEnded) return
     isEnded = true
-    stopLimits()
-    for (const { reject, cancel } of pending.values()) {
-      cancel()
-      reject(notRunning())
-    }
+    messages.stop()
+    for (const { reject } of pending.values()) reject(notRunning())
     pending.clear()
     lines = []
   }
 
-  function stopLimits(): void {
-    messages.stop()
-    bytes.stop()
-  }
-
   function take(chunk: Buffer): void {
     if (isEnded) return
-    if (!isDraining) bytes.use(chunk.length)
     const received = split(chunk)
     if (received === undefined) {
       end()
@@ -169,7 +143,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
 
   function mustWait(): boolean {
     if (isDraining || isEnded) return false
-    return handled >= MAX_HANDLED || isBacklogged() || messages.isExhausted() || bytes.isExhausted()
+    return handled >= MAX_HANDLED || isBacklogged() || messages.isExhausted()
   }
 
   function receive(line: string): void {
@@ -196,7 +170,6 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
   function settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
     const request = pending.get(id)
     pending.delete(id)
-    request?.cancel()
     if (error === undefined) request?.resolve(value)
     else request?.reject(new HubError(error.status, error.code, error.message))
   }
@@ -237,20 +210,19 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
       }
       last += 1
       const id = last
-      const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-      const cancel = clock.after(ANSWER_MS, () => {
-        pending.delete(id)
-        reject(new HubError(503, 'timeout', 'The app does not answer'))
-      })
-      pending.set(id, { resolve, reject, cancel })
+      const answered = Promise.withResolvers<unknown>()
+      pending.set(id, answered)
       write({ ...request, id })
-      return await promise
+      const value = await within(clock, ANSWER_MS, answered.promise)
+      pending.delete(id)
+      if (value === undefined) throw new HubError(503, 'timeout', 'The app does not answer')
+      return value
     },
 
     /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
     drain(): void {
       isDraining = true
-      stopLimits()
+      messages.stop()
       work()
     },
   }
@@ -262,19 +234,11 @@ const NEWLINE = 10
 
 /** Returns the lines that a chunk completes; `undefined` if a line is longer than `max` bytes. */
 function splitter(max: number): (chunk: Buffer) => string[] | undefined {
-  let rest: Buffer[] = []
-  let bytes = 0
+  let rest = Buffer.alloc(0)
   return (chunk) => {
-    const lines: string[] = []
-    let from = 0
-    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      lines.push(Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8'))
-      rest = []
-      bytes = 0
-      from = at + 1
-    }
-    rest.push(chunk.subarray(from))
-    bytes += chunk.length - from
-    return bytes > max ? undefined : lines
+    const bytes = Buffer.concat([rest, chunk])
+    const end = bytes.lastIndexOf(NEWLINE) + 1
+    rest = bytes.subarray(end)
+    return rest.length > max ? undefined : bytes.toString('utf8', 0, end).split('\n').slice(0, -1)
   }
 }

@@ -8,8 +8,7 @@ const MAX_LINE_LENGTH = 8192
 
 export class Output {
   readonly #onLine: ((line: string) => void) | undefined
-  #chunks: Buffer[] = []
-  #bytes = 0
+  #text = ''
 
   /** @param onLine called with each complete line */
   constructor(onLine?: (line: string) => void) {
@@ -20,9 +19,10 @@ export class Output {
     const decoder = new StringDecoder('utf8')
     let rest = ''
     const add = (chunk: Buffer) => {
-      this.#add(chunk)
+      const text = decoder.write(chunk)
+      this.#add(text)
       if (this.#onLine === undefined) return
-      const lines = (rest + decoder.write(chunk)).split('\n')
+      const lines = (rest + text).split('\n')
       rest = lines.pop() ?? ''
       if (rest.length >= MAX_LINE_LENGTH) {
         lines.push(rest)
@@ -33,19 +33,14 @@ export class Output {
     return { add, end: () => void (rest === '' || this.#onLine?.(rest)) }
   }
 
-  #add(chunk: Buffer): void {
-    this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
-    this.#bytes += this.#chunks.at(-1)?.length ?? 0
-    // Join the chunks regularly, because an app that writes single bytes would otherwise need an object for each byte.
-    if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
-    const joined = Buffer.concat(this.#chunks)
-    const tail = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
-    this.#chunks = [tail]
-    this.#bytes = tail.length
+  #add(text: string): void {
+    this.#text += text
+    // Cut rarely, because each cut copies the text.
+    if (this.#text.length > 2 * LIMIT_BYTES) this.#text = this.#text.slice(-LIMIT_BYTES)
   }
 
   note(text: string): void {
-    this.#add(Buffer.from(`[hub] ${text}\n`))
+    this.#add(`[hub] ${text}\n`)
     this.show(text)
   }
 
@@ -55,10 +50,10 @@ export class Output {
   }
 
   toString(): string {
-    const bytes = Buffer.concat(this.#chunks)
+    const bytes = Buffer.from(this.#text).subarray(-LIMIT_BYTES)
     let start = 0
     // Skip the rest of a character that was cut at the start.
     while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1
-    return new StringDecoder('utf8').write(bytes.subarray(start))
+    return bytes.toString('utf8', start)
   }
 }

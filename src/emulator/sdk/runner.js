@@ -13,7 +13,7 @@ const folder = pathToFileURL(`${process.cwd()}/`).href
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** Maximum length of a stack, in characters. The hub applies the same limit. */
+/** Maximum length of a stack, in characters. */
 const MAX_STACK_LENGTH = 16_384
 /** Time limit for the hub to read the message of a crash. */
 const CRASH_MESSAGE_MS = 1000

@@ -1,5 +1,5 @@
 /** `npm run docs` writes the generated files. With `--check`, it only lists outdated files, and exits with 1. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ExpectedError } from '../../base/errors.ts'
@@ -44,7 +44,6 @@ function main(args: readonly string[]): number {
       console.error(`${path} is outdated; run npm run docs`)
       continue
     }
-    mkdirSync(new URL('.', new URL(path, ROOT)), { recursive: true })
     writeFileSync(new URL(path, ROOT), text)
     console.log(`wrote ${path}`)
   }
