@@ -44,6 +44,8 @@ function newApp(hub: string, topic: string, first: App) {
     /** The command that is waiting for its answer. */
     running: signal<string | undefined>(undefined),
     outcome: signal<Outcome | undefined>(undefined),
+    /** The state of the icon, so that it is requested only once. */
+    icon: signal<'requested' | 'shown' | 'none'>('requested'),
   }
 }
 
