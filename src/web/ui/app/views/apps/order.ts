@@ -54,8 +54,7 @@ export function listApps(store: Store) {
     untracked(() => {
       ordered = store.appChanges
       totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
-      const fresh = arrange(hubs, isGrouped, store)
-      if (!sameItems(items.peek(), fresh)) items.value = fresh
+      items.value = arrange(hubs, isGrouped, store)
     })
   })
   const timer = setInterval(() => {
@@ -114,14 +113,6 @@ function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
     }
   }
   return memory
-}
-
-const sameItems = (one: readonly Item[], other: readonly Item[]) =>
-  one.length === other.length && one.every((item, i) => sameItem(item, other[i]))
-
-function sameItem(one: Item, other: Item | undefined): boolean {
-  if (one.kind === 'app') return other?.kind === 'app' && one.entry === other.entry
-  return other?.kind === 'hub' && one.hub === other.hub && one.count === other.count
 }
 
 /** Lists of at most this length are rendered completely, so that the browser's search works. */
