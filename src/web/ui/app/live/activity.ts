@@ -1,11 +1,12 @@
 import type * as v from 'valibot'
+import { readJson } from '../../../../base/read-json.ts'
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
 import { levelsBelow, Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
-import { ANSWER, type Answer, parseJson, read } from './payload.ts'
+import { ANSWER, type Answer } from './payload.ts'
 
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
@@ -47,11 +48,11 @@ export class ActivityReader {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // Ignore the same event on the app's own topic.
-      const event = read(EVENT_OF_HUB, parseJson(payload))
+      const event = readJson(EVENT_OF_HUB, payload)
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined
-    const answer = read(ANSWER, parseJson(payload))
+    const answer = readJson(ANSWER, payload)
     if (answer === undefined) return undefined
     // Do not keep the data, which may be large or contain settings.
     const { data: _, ...entry } = answer
