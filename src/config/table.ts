@@ -37,14 +37,10 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
   return rows
 }
 
-type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
-
 /** Defines options that can all be changed without a restart. */
-export function liveOptions<T extends Table>(
-  rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
-): LiveTable<T> {
-  // The cast is safe, because the code adds `live: true` to each row, as the type does.
-  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
+export function liveOptions<T extends Table>(rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> }): T {
+  // The cast is safe, because the code only adds `live: true` to each row, which every option may have.
+  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as T
 }
 
 type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema } ? v.InferOutput<S> | Omitted<O> : never
