@@ -108,7 +108,6 @@ export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<st
   // Pass `env` and `args`, because convict would otherwise read the process's arguments and environment.
   const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
   for (const values of layers) for (const [path, value] of values) config.set(path, value)
-  config.validate({ allowed: 'strict' })
   // The cast is safe, because each value was parsed by its schema, and the type is inferred from the schemas.
   return config.getProperties() as Values<T>
 }
