@@ -62,12 +62,10 @@ function pem(path: string | undefined): (() => Buffer) | undefined {
 }
 
 /** Returns the addresses of the broker, the preferred address first; empty for an embedded broker on a random port. */
-export function brokerUrls(mqtt: {
-  readonly url: readonly string[] | null
-  readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
-}): readonly string[] {
-  const { url, embedded } = mqtt
-  const { host, port } = embedded
+export function brokerUrls({
+  url,
+  embedded: { host, port },
+}: Pick<Mqtt, 'url'> & { readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'> }): readonly string[] {
   if (url !== null) return url
   if (port === 0) return []
   return [`mqtt://${inUrl(reachable(host))}:${port}`]

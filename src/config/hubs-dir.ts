@@ -59,7 +59,6 @@ export async function watchFolder(
   if (last.changedAt > readAt && !signal.aborted) onChange()
   for (;;) {
     await sleep(clock, CHECK_MS, signal)
-    if (signal.aborted) return
     const now = await readStamps(folder)
     if (signal.aborted) return
     if (now.stamps !== last.stamps) onChange()

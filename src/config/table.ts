@@ -37,14 +37,10 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
   return rows
 }
 
-type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
-
 /** Defines options that can all be changed without a restart. */
-export function liveOptions<T extends Table>(
-  rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
-): LiveTable<T> {
-  // The cast is safe, because the code adds `live: true` to each row, as the type does.
-  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
+export function liveOptions<T extends Table>(rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> }): T {
+  // The cast is safe, because the code only adds `live: true` to each row, which every option may have.
+  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as T
 }
 
 type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema } ? v.InferOutput<S> | Omitted<O> : never
@@ -112,7 +108,6 @@ export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<st
   // Pass `env` and `args`, because convict would otherwise read the process's arguments and environment.
   const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
   for (const values of layers) for (const [path, value] of values) config.set(path, value)
-  config.validate({ allowed: 'strict' })
   // The cast is safe, because each value was parsed by its schema, and the type is inferred from the schemas.
   return config.getProperties() as Values<T>
 }

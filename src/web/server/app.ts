@@ -15,7 +15,7 @@ import { failed, type RequestHandler, send } from './server.ts'
 
 /** Maximum size of a body. It exceeds the limit of a payload, so that the command itself refuses a larger payload. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
-/** Maximum time without data on the connection of a slow route. */
+/** Maximum time without data on a connection while a route prepares its answer. */
 const SLOW_MS = 15 * 60_000
 
 type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }
@@ -30,7 +30,7 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
   })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {
-    app.on(route.method, patternOf(route), permit(context, route), ...stepsOf(route), (c) => run(context, route, c))
+    app.on(route.method, patternOf(route), permit(context, route), LIMIT, PATIENT, (c) => run(context, route, c))
   }
   app.all('/api/*', () => written(refuse(404, 'unknown_path', 'The path does not exist.')))
   app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.env.sender)))
@@ -84,7 +84,7 @@ const LIMIT: Handler = bodyLimit({
   onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
 })
 
-/** Extends the socket timeout of the listener, which is too short for slow routes. */
+/** Extends the socket timeout of the listener, which is too short for slow routes such as commands. */
 const PATIENT: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket
@@ -92,8 +92,6 @@ const PATIENT: Handler = async ({ env }, next) => {
   await next()
   socket.setTimeout(timeout)
 }
-
-const stepsOf = ({ method, slow }: Route) => [...(method === 'POST' ? [LIMIT] : []), ...(slow ? [PATIENT] : [])]
 
 async function run(context: AppContext, route: Route, { req, env }: Context<Env>): Promise<Response> {
   const { incoming, outgoing, sender } = env
@@ -104,7 +102,7 @@ async function run(context: AppContext, route: Route, { req, env }: Context<Env>
     caller: context.access.callerOf(incoming, sender),
     parameters: req.param(),
     rest: req.path.slice(route.path.indexOf('{') + 1),
-    body: route.method === 'POST' ? Buffer.from(await req.arrayBuffer()) : Buffer.alloc(0),
+    body: Buffer.from(await req.arrayBuffer()),
     isJson: isJson(incoming),
   })
   return written(reply)

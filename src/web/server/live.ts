@@ -8,6 +8,7 @@ const MAX_CLIENTS = 16
 /** Maximum number of unsent bytes for a slow client, in addition to the snapshot. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
+/** Time without a pong after which the server pings at each check. */
 const PING_MS = 15_000
 /** Maximum time without a pong from a client. */
 const GONE_MS = 60_000
@@ -39,7 +40,6 @@ export function liveChannel(context: AppContext): Pick<RequestHandler, 'upgrade'
 /** @param settings whether the client receives the values of settings */
 function serve({ feed, clock }: AppContext, socket: WebSocket, settings: boolean, mayStay: () => boolean): void {
   let pongAt = clock.elapsed()
-  let pingedAt = pongAt
   /** Maximum number of unsent bytes before the client counts as behind. */
   let maxBytes = 0
   /** Whether the client has missed frames. It receives no frames until a snapshot restores its state. */
@@ -54,10 +54,7 @@ function serve({ feed, clock }: AppContext, socket: WebSocket, settings: boolean
     const now = clock.elapsed()
     if (!mayStay()) return socket.close(LOGIN_DUE, 'login')
     if (now - pongAt > GONE_MS) return socket.terminate()
-    if (now - pingedAt > PING_MS) {
-      pingedAt = now
-      socket.ping()
-    }
+    if (now - pongAt > PING_MS) socket.ping()
     if (isBehind && socket.bufferedAmount === 0) catchUp()
     cancelCheck = clock.after(CHECK_MS, check)
   }

@@ -67,8 +67,6 @@ export interface Route {
   readonly request?: v.GenericSchema
   /** The documented answers by status, except those that every route may return. */
   readonly answers: Readonly<Record<number, Answer>>
-  /** Marks a route whose answer may take longer than a few seconds. */
-  readonly slow?: true
   /** Set if the OpenAPI document lists one operation for each command instead of this route. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
@@ -115,7 +113,7 @@ function setupStep<S extends v.GenericSchema>({ path, doc, request, answer, act 
     if (given === undefined) return refuse(400, 'invalid', 'Expected the fields that the documentation names.')
     return withSetup(context, (setup) => act(setup, given, apiRequest))
   }
-  return post(path, 'full', { doc, request, answers, slow: true, run })
+  return post(path, 'full', { doc, request, answers, run })
 }
 
 const reports = new WeakMap<AppContext, Promise<string>>()
@@ -161,7 +159,6 @@ export const ROUTES: readonly Route[] = [
       401: refused('Wrong password.'),
       429: refused('Too many attempts; `Retry-After` has the time to wait.'),
     },
-    slow: true,
     async run({ access }, { sender, body }) {
       const given = readJson(LOGIN, body.toString())
       if (given === undefined) return refuse(400, 'invalid', 'Expected {"password": "…"}.')
@@ -192,7 +189,6 @@ export const ROUTES: readonly Route[] = [
   post('api/commands/{topic…}', 'full', {
     doc: 'Sends a command. The path ends with the topic of the command, without the base topic and `cmd`; the body is the payload.',
     answers: COMMAND_ANSWERS,
-    slow: true,
     commands: true,
     run: runCommand,
   }),
@@ -200,7 +196,6 @@ export const ROUTES: readonly Route[] = [
     shown: true,
     doc: 'The icon of an app from the hub; needs no login if `http.public_url` is set.',
     answers: { 200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' }, 404: refused('No icon.') },
-    slow: true,
     async run({ icons }, { parameters: { hub = '', app = '' } }) {
       const icon = await icons.get(hub, app).catch(noneIfHubFailed)
       return icon === undefined ? refuse(404, 'no_icon', 'There is no icon.') : { status: 200, ...icon, headers: ICON }
@@ -231,13 +226,11 @@ export const ROUTES: readonly Route[] = [
   get('api/doctor', 'full', {
     doc: 'Tests the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
     answers: { 200: { doc: 'The result.', schema: protocol.DOCTOR_REPORT } },
-    slow: true,
     run: async (context) => json(200, { text: await doctorReport(context) } satisfies protocol.DoctorReport),
   }),
   get('api/setup', 'full', {
     doc: 'While no hub is configured: the initial data of the setup page. Searches for hubs for up to three seconds.',
     answers: { 200: { doc: 'The file, the broker and the hubs found.', schema: protocol.SETUP }, ...SET_UP },
-    slow: true,
     run: (context) => withSetup(context, (setup) => setup.read()),
   }),
   setupStep({

@@ -41,9 +41,8 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   query()
-  const cancel = clock.after(REPEAT_MS, query)
+  clock.after(REPEAT_MS, query)
   await sleep(clock, LISTEN_MS)
-  cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
   // If a hub answers at several addresses, keep only the first one.

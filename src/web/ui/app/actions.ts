@@ -235,9 +235,8 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
 /** Returns the reason if the action is not possible for any of the apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isInProgress()) return bulkText.busy
-  const isPossible = (entry: AppEntry) =>
-    action.fits(entry) && refusal(page, entry.target, action.command) === undefined
-  return entries.some(isPossible) ? undefined : possible(page, action, entries).why
+  const { able, why } = possible(page, action, entries)
+  return able.length > 0 ? undefined : why
 }
 
 const MAX_LISTED = 100

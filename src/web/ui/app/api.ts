@@ -1,8 +1,9 @@
 import * as v from 'valibot'
+import { readJson } from '../../../base/read-json.ts'
 import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
 import * as protocol from '../../server/api/protocol.ts'
-import { ANSWER, type Answer, parseJson, read } from './live/payload.ts'
+import { ANSWER, type Answer, read } from './live/payload.ts'
 import { defineStrings } from './terms.ts'
 
 const text = defineStrings('api', {
@@ -22,7 +23,7 @@ export type Result<T> =
 async function request(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
-    return { status: response.status, body: parseJson(await response.text()) }
+    return { status: response.status, body: readJson(v.unknown(), await response.text()) }
   } catch {
     return undefined
   }

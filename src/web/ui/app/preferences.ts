@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
-import { parseJson, read } from './live/payload.ts'
+import { readJson } from '../../../base/read-json.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
@@ -60,7 +60,7 @@ const CHOICE = v.object({
   grouped: v.optional(v.boolean(), true),
 })
 
-const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ?? v.parse(CHOICE, {})
+const first = readJson(CHOICE, stored('sessionStorage', 'list') ?? '') ?? v.parse(CHOICE, {})
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)

@@ -1,6 +1,5 @@
 /** The current view is stored in the fragment of the page's address, which browsers never send to a server. */
 import { signal } from '@preact/signals'
-import type { Changeable } from './parts/controls.tsx'
 
 export type Route =
   | { readonly at: 'apps' | 'activity' | 'bridge' | 'log' }
@@ -19,20 +18,13 @@ addEventListener('hashchange', () => {
   scrollTo(0, 0)
 })
 
-/** A choice in the current view, stored in the address. Ignores invalid options. */
-export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
-  const [first] = options
-  return inAddress(name, 'pushState', first, (stored) => options.find((option) => option === stored) ?? first)
-}
-
-/** A string in the current view, stored in the address. Typing adds no entries to the browser's history. */
-export function textInAddress(name: string): Changeable<string> {
-  return inAddress(name, 'replaceState', '', (stored) => stored ?? '')
-}
-
 type How = 'pushState' | 'replaceState'
 
-function inAddress<T extends string>(name: string, how: How, first: T, read: (stored: string | null) => T) {
+/**
+ * A choice in the current view, stored in the address. @param how `pushState` adds entries to the browser's history
+ * @param read returns the stored choice, or `first` if it is missing or invalid
+ */
+export function inAddress<T extends string>(name: string, how: How, first: T, read: (stored: string | null) => T) {
   return {
     get value() {
       return read(query.value.get(name))

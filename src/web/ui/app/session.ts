@@ -1,9 +1,9 @@
-/** The session with the daemon and its live channel. The page applies received frames once per animation frame. */
+/** The session with the daemon and its live channel. */
 import { signal } from '@preact/signals'
 import { Backoff } from '../../../base/backoff.ts'
-import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE, type Session } from '../../server/api/protocol.ts'
+import { readJson } from '../../../base/read-json.ts'
+import { LIVE_FRAME, LIVE_INTERVAL_MS, LOGIN_DUE, type Session } from '../../server/api/protocol.ts'
 import { api, apiUrl, type Result } from './api.ts'
-import { parseJson, read } from './live/payload.ts'
 import { Store } from './live/store.ts'
 import { defineStrings, terms } from './terms.ts'
 
@@ -78,8 +78,6 @@ export async function logout(): Promise<void> {
 
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
 const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
-/** Time between updates of a hidden page, which has no animation frames. */
-const HIDDEN_MS = 500
 
 /** @param mayRetry called before each retry; `false` ends the channel, because the session has changed */
 function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
@@ -89,8 +87,6 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
   const retryAt = signal<number | undefined>(undefined)
   const backoff = new Backoff(BACKOFF)
   let socket: WebSocket | undefined
-  let frames: LiveFrame[] = []
-  let isDrawing = false
   let hasEnded = false
   let silence: ReturnType<typeof setTimeout> | undefined
   let retry: ReturnType<typeof setTimeout> | undefined
@@ -111,9 +107,7 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
   const connect = () => {
     const opened = new WebSocket(url)
     socket = opened
-    opened.onmessage = ({ data }) => {
-      if (typeof data === 'string') take(data)
-    }
+    opened.onmessage = ({ data }) => take(String(data))
     opened.onclose = ({ code }) => {
       lose(opened)
       if (code === LOGIN_DUE) void retryNow()
@@ -130,32 +124,19 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     }, STALE_AFTER_MS)
   }
   const take = (text: string) => {
-    const frame = read(LIVE_FRAME, parseJson(text))
+    const frame = readJson(LIVE_FRAME, text)
     if (frame === undefined) return
     listen()
-    frames.push(frame)
-    if (isDrawing) return
-    isDrawing = true
-    if (document.hidden) setTimeout(draw, HIDDEN_MS)
-    else requestAnimationFrame(draw)
-  }
-  const draw = () => {
-    isDrawing = false
-    const drawn = frames
-    frames = []
-    const last = drawn.findLastIndex(({ type }) => type === 'snapshot')
-    const snapshot = drawn[last]
-    if (snapshot?.type === 'snapshot') {
-      store.snapshot(snapshot)
+    if (frame.type === 'changes') store.changes(frame)
+    if (frame.type === 'snapshot') {
+      store.snapshot(frame)
       backoff.reset()
+      liveness.value = 'live'
     }
-    store.changes(drawn.slice(last + 1).filter((frame) => frame.type === 'changes'))
-    if (store.complete.value && socket?.readyState === WebSocket.OPEN) liveness.value = 'live'
   }
   const lose = (lost: WebSocket) => {
     if (socket !== lost || hasEnded) return
     socket = undefined
-    frames = []
     clearTimeout(silence)
     liveness.value = 'stale'
     const wait = backoff.next()

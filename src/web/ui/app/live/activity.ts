@@ -1,11 +1,12 @@
 import type * as v from 'valibot'
+import { readJson } from '../../../../base/read-json.ts'
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
-import { levelsBelow, Template } from '../../../../contract/templates.ts'
+import { Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
-import { ANSWER, type Answer, parseJson, read } from './payload.ts'
+import { ANSWER, type Answer } from './payload.ts'
 
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
@@ -29,11 +30,9 @@ const MAX_ENTRIES = 500
 
 export class ActivityReader {
   readonly #hubEvent: Template
-  readonly #base: string
   #count = 0
 
   constructor(base: string) {
-    this.#base = base
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
@@ -47,11 +46,11 @@ export class ActivityReader {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // Ignore the same event on the app's own topic.
-      const event = read(EVENT_OF_HUB, parseJson(payload))
+      const event = readJson(EVENT_OF_HUB, payload)
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
-    if (!this.#isResult(topic)) return undefined
-    const answer = read(ANSWER, parseJson(payload))
+    // No other message of the bridge has the form of an answer.
+    const answer = readJson(ANSWER, payload)
     if (answer === undefined) return undefined
     // Do not keep the data, which may be large or contain settings.
     const { data: _, ...entry } = answer
@@ -61,11 +60,6 @@ export class ActivityReader {
   #head(at: string): { number: number; at: number } {
     this.#count += 1
     return { number: this.#count, at: Date.parse(at) }
-  }
-
-  #isResult(topic: string): boolean {
-    const levels = levelsBelow(this.#base, topic) ?? []
-    return levels[levels[1] === 'app' ? 3 : 1] === 'result'
   }
 }
 

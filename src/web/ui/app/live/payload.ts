@@ -1,15 +1,8 @@
 /** Validates payloads and answers from the server with their schemas, because they are untrusted. */
 import * as v from 'valibot'
+import { readJson } from '../../../../base/read-json.ts'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 /** Validates a value. Returns `undefined` if the value does not match the schema. */
 export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
@@ -22,7 +15,7 @@ export function readPayload<N extends PublicationName>(name: N, payload: string 
   if (payload === null) return undefined
   const row = PUBLICATIONS[name]
   const schema: (typeof PUBLICATIONS)[N]['schema'] = row.schema
-  return read(schema, 'text' in row ? payload : parseJson(payload))
+  return 'text' in row ? read(schema, payload) : readJson(schema, payload)
 }
 
 export const ANSWER = v.variant('ok', [SUCCESS, FAILURE])

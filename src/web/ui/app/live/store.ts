@@ -44,6 +44,8 @@ function newApp(hub: string, topic: string, first: App) {
     /** The command that is waiting for its answer. */
     running: signal<string | undefined>(undefined),
     outcome: signal<Outcome | undefined>(undefined),
+    /** The state of the icon, so that it is requested only once. */
+    icon: signal<'requested' | 'shown' | 'none'>('requested'),
   }
 }
 
@@ -163,19 +165,17 @@ export class Store {
     })
   }
 
-  changes(frames: readonly Changes[]): void {
+  changes({ at, state, happenings, refusals, log_level, fleet }: Changes): void {
     batch(() => {
-      for (const { at, state, happenings, refusals, log_level, fleet } of frames) {
-        const before = this.bridgeState.value
-        for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
-        if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
-        this.recent.value = this.#activity.add(this.recent.value, happenings)
-        // Make lists sort again, because the events may have changed `failedUpdates`, which lists use as a filter.
-        if (happenings.length > 0) this.appChanges += 1
-        if (refusals !== undefined) this.refusals.value = refusals
-        if (log_level !== undefined) this.logLevel.value = log_level
-        if (fleet !== undefined) this.fleet.value = fleet
-      }
+      const before = this.bridgeState.value
+      for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
+      if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
+      this.recent.value = this.#activity.add(this.recent.value, happenings)
+      // Make lists sort again, because the events may have changed `failedUpdates`, which lists use as a filter.
+      if (happenings.length > 0) this.appChanges += 1
+      if (refusals !== undefined) this.refusals.value = refusals
+      if (log_level !== undefined) this.logLevel.value = log_level
+      if (fleet !== undefined) this.fleet.value = fleet
       this.#settle()
     })
   }

@@ -58,7 +58,6 @@ dark.addEventListener('change', () => set(isDark, dark.matches))
 const library = signal<typeof Plot | undefined | null>(undefined)
 
 async function load(): Promise<void> {
-  if (library.peek()) return
   const loaded = await import('uplot').catch(() => null)
   library.value = loaded === null ? null : loaded.default
 }

@@ -1,4 +1,3 @@
-import { type Signal, signal } from '@preact/signals'
 import { iconUrl } from '../api.ts'
 import type { AppEntry } from '../live/store.ts'
 
@@ -44,14 +43,9 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
   )
 }
 
-/** The state of each icon by the topic of its app, so that the icon is requested only once. */
-const known = new Map<string, Signal<'requested' | 'shown' | 'none'>>()
-
 /** Shows the icon from the hub, or the initial of the app on a colour derived from the app's id. */
 export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
-  const { hub, id, topic } = entry
-  const state = known.get(topic) ?? signal('requested')
-  known.set(topic, state)
+  const { hub, id, icon: state } = entry
   const hue = [...id].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7)
   return (
     <span

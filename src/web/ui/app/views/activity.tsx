@@ -5,7 +5,7 @@ import { commandName } from '../commands.ts'
 import { dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search, set, Table, Time, useNow } from '../parts/controls.tsx'
-import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
+import { hrefOf, inAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings, formatDay, formatDuration, inLanguage, listed, terms } from '../terms.ts'
 
@@ -39,8 +39,8 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
   failures: isFailure,
 }
 
-const kind = chosenInAddress('kind', KINDS)
-const search = textInAddress('search')
+const kind = inAddress<Kind>('kind', 'pushState', 'all', (stored) => KINDS.find((one) => one === stored) ?? 'all')
+const search = inAddress<string>('search', 'replaceState', '', (stored) => stored ?? '')
 
 /** The number of lines that are shown at first, and that each click adds. */
 const STEP = 50

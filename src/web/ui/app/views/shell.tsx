@@ -1,10 +1,9 @@
-import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { bulk, isInProgress } from '../actions.ts'
 import { api, type Result } from '../api.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry, Store } from '../live/store.ts'
-import { IconButton, set, submits, useNow, useRequest } from '../parts/controls.tsx'
+import { IconButton, submits, useNow, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
@@ -264,7 +263,6 @@ function StaleBanner() {
 function Login() {
   const field = useRef<HTMLInputElement>(null)
   const { busy, result, run } = useRequest<Result<unknown>>()
-  const isForgotten = useSignal(false)
   useEffect(() => {
     // A dialog belongs to the page behind the login, and would keep the focus.
     document.querySelector('dialog')?.close()
@@ -277,13 +275,14 @@ function Login() {
   const login = async () => {
     const { current } = field
     if (busy.value || current === null || current.value === '') return
-    set(isForgotten, false)
-    if ((await run(() => api.login(current.value))).ok) {
-      await open()
-      set(isForgotten, true)
-    } else current.select()
+    const { ok } = await run(async () => {
+      const answer = await api.login(current.value)
+      if (answer.ok) await open()
+      return answer
+    })
+    if (!ok) current.select()
   }
-  const failure = result.value?.ok === false ? result.value : undefined
+  const ended = result.value
   return (
     <main class="gate">
       <form class="card" onSubmit={submits(login)}>
@@ -306,7 +305,8 @@ function Login() {
           <input ref={field} type="password" name="password" autocomplete="current-password" required />
         </label>
         <p class="bad-text" role="alert">
-          {isForgotten.value ? text.forgotten : failure?.status === 401 ? text.wrong : failure?.message}
+          {/* After a successful login, this form is still shown only if the browser has not kept the cookie. */}
+          {ended?.ok ? text.forgotten : ended?.status === 401 ? text.wrong : ended?.message}
         </p>
         <button type="submit" class="primary" disabled={busy.value}>
           {text.action}

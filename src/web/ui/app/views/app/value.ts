@@ -1,5 +1,6 @@
+import * as v from 'valibot'
+import { readJson } from '../../../../../base/read-json.ts'
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES, parseExact } from '../../../../../contract/payload.ts'
-import { parseJson } from '../../live/payload.ts'
 import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('value', {
@@ -44,7 +45,7 @@ export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
   if (typeof value === 'string') {
     if (LOGIN.test(value)) return true
-    const inside = /^\s*[[{]/.test(value) ? parseJson(value) : undefined
+    const inside = /^\s*[[{]/.test(value) ? readJson(v.unknown(), value) : undefined
     return typeof inside === 'object' && maySecret('', inside, depth + 1)
   }
   if (typeof value !== 'object' || value === null) return false
@@ -70,7 +71,7 @@ export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unk
   const trimmed = typed.trim()
   if (trimmed === '') return wrong(text.empty)
   if (kind === 'boolean') return { ok: true, value: trimmed === 'true' }
-  const value = parseJson(trimmed)
+  const value = readJson(v.unknown(), trimmed)
   if (kind === 'number' && typeof value !== 'number') return wrong(text.number)
   if (value === undefined) return wrong(text.json)
   if (!isWritable(value)) return wrong(text.unwritable)

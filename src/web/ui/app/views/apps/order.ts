@@ -44,22 +44,20 @@ export function listApps(store: Store) {
   /** The totals cover all apps, and change only when the list is sorted. */
   const totals = signal({ counts: NONE, memory: memoryOf([]) })
   let ordered = -1
-  const tick = signal(0)
   const members = computed(() => store.own.value.map((hub) => ({ hub, apps: [...hub.apps.value.values()] })))
-  const stop = effect(() => {
-    void [tick.value, filter.value, search.value, sort.value]
+  const order = () => {
     const hubs = members.value
-    const isGrouped = grouped.value && hubs.length > 1
-    // Do not subscribe to the apps here. Changes to apps take effect on the next tick.
-    untracked(() => {
-      ordered = store.appChanges
-      totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
-      const fresh = arrange(hubs, isGrouped, store)
-      if (!sameItems(items.peek(), fresh)) items.value = fresh
-    })
+    ordered = store.appChanges
+    totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
+    items.value = arrange(hubs, grouped.value && hubs.length > 1, store)
+  }
+  const stop = effect(() => {
+    void [members.value, filter.value, search.value, sort.value, grouped.value]
+    // Do not subscribe to the apps here. The timer applies their changes.
+    untracked(order)
   })
   const timer = setInterval(() => {
-    if (store.appChanges !== ordered) tick.value += 1
+    if (store.appChanges !== ordered) order()
   }, ORDER_MS)
   const end = () => {
     clearInterval(timer)
@@ -114,14 +112,6 @@ function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
     }
   }
   return memory
-}
-
-const sameItems = (one: readonly Item[], other: readonly Item[]) =>
-  one.length === other.length && one.every((item, i) => sameItem(item, other[i]))
-
-function sameItem(one: Item, other: Item | undefined): boolean {
-  if (one.kind === 'app') return other?.kind === 'app' && one.entry === other.entry
-  return other?.kind === 'hub' && one.hub === other.hub && one.count === other.count
 }
 
 /** Lists of at most this length are rendered completely, so that the browser's search works. */

@@ -262,17 +262,15 @@ function followLog() {
   /** The current log level. `fallback` is the level to which the log will return. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   const failure = signal<string | undefined>(undefined)
-  let [count, next] = [0, '']
-  const lineFrom = (json: string) => {
-    count += 1
-    return lineOf(json, count)
-  }
+  let next = ''
   const add = ({ lines: added, missed, next: following, level: now, fallback }: LogLines) => {
     next = following
     level.value = { level: now, fallback }
     if (added.length === 0 && missed === 0) return
-    const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
-    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MAX_LINES)
+    const number = (lines.value.at(-1)?.number ?? 0) + 1
+    const gap = missed > 0 ? [{ ...lineOf(JSON.stringify({ missed }), number), missed }] : []
+    const more = added.map((json, i) => lineOf(json, number + 1 + i))
+    lines.value = [...lines.value, ...gap, ...more].slice(-MAX_LINES)
   }
   const reading = poll(INTERVAL_MS, async (hasEnded) => {
     const answer = await api.log(next)
