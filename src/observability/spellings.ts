@@ -175,13 +175,10 @@ export class Spellings {
   readonly #longest: number
   /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
-  /** Whether any secret has spaces, which a plus sign may encode. */
-  readonly hasSpaces: boolean
 
   /** @param secrets each of at least two code units */
   constructor(secrets: readonly string[]) {
     this.#longest = secrets.reduce((max, { length }) => Math.max(max, length), 0)
-    this.hasSpaces = secrets.some((secret) => secret.includes(' '))
     for (const secret of secrets) {
       for (let i = 0; i < secret.length; i += 1) this.#codes.add(secret.charCodeAt(i)).add(secret.codePointAt(i) ?? 0)
       const sign = secret.search(/[\\%+]/)
@@ -197,7 +194,7 @@ export class Spellings {
   findEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0
-    for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
+    for (const sign of '\\%+') {
       let from = 0
       for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
         if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
