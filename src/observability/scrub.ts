@@ -101,30 +101,23 @@ class Needles {
   /** The number of characters that the search may skip after a block, by the hash of the block. */
   readonly #skips: Uint8Array
   /** Needles, by the hash of the last block of their beginnings. */
-  readonly #candidates = new Map<number, string[]>()
+  readonly #candidates: ReadonlyMap<number, readonly string[]>
 
   /** @param needles strings of at least three characters */
   constructor(needles: readonly string[]) {
     this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
-    const farthest = this.#window - BLOCK + 1
-    this.#skips = new Uint8Array(TABLE_SIZE).fill(farthest)
-    for (const needle of needles) this.#add(needle)
-  }
-
-  #add(needle: string): void {
     const end = this.#window - 1
-    for (let at = BLOCK - 1; at <= end; at += 1) {
-      const hash = hashAt(needle, at)
-      this.#skips[hash] = Math.min(this.#skips[hash] ?? 0, end - at)
+    this.#candidates = Map.groupBy(needles, (needle) => hashAt(needle, end))
+    this.#skips = new Uint8Array(TABLE_SIZE).fill(end - BLOCK + 2)
+    for (const needle of needles) {
+      for (let at = BLOCK - 1; at <= end; at += 1) {
+        const hash = hashAt(needle, at)
+        this.#skips[hash] = Math.min(this.#skips[hash] ?? 0, end - at)
+      }
     }
-    const hash = hashAt(needle, end)
-    const same = this.#candidates.get(hash)
-    if (same === undefined) this.#candidates.set(hash, [needle])
-    else same.push(needle)
   }
 
   areIn(text: string): boolean {
-    if (this.#candidates.size === 0) return false
     for (let at = this.#window - 1; at < text.length; ) {
       const hash = hashAt(text, at)
       const skip = this.#skips[hash] ?? 1
