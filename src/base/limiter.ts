@@ -107,8 +107,7 @@ export class Limiter {
       reject(this.#refusal('expired'))
       giveUp()
     }
-    const remaining = deadline === undefined ? undefined : Math.max(0, deadline - this.#clock.elapsed())
-    const cancel = remaining === undefined ? undefined : this.#clock.after(remaining, expire)
+    const cancel = deadline === undefined ? undefined : this.#clock.after(deadline - this.#clock.elapsed(), expire)
     signal?.addEventListener('abort', giveUp)
     this.#waiting.set(lane, waiting.add(start))
     this.#admit()

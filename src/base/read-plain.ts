@@ -1,5 +1,5 @@
 /** Reads regular files that users name. A pipe would block the event loop, and a device may never end. */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 
 /** Maximum size of a file, which is larger than any configuration, key or certificate. */
 export const MAX_BYTES = 1024 * 1024
@@ -17,7 +17,10 @@ export function readPlain(path: string): Buffer {
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')
     if (stat.size > MAX_BYTES) throw failure('EFBIG')
-    return contentOf(file)
+    const content = readFileSync(file)
+    // Files in `/proc` report no size.
+    if (content.length > MAX_BYTES) throw failure('EFBIG')
+    return content
   } finally {
     closeSync(file)
   }
@@ -26,18 +29,5 @@ export function readPlain(path: string): Buffer {
 /** @throws also an error if the text is not valid UTF-8, unless `lenient` */
 export const readPlainText = (path: string, lenient = false): string =>
   new TextDecoder('utf-8', { fatal: !lenient, ignoreBOM: true }).decode(readPlain(path))
-
-/** Reads until the end, regardless of the reported size: the file may grow, and files in `/proc` report no size. */
-function contentOf(file: number): Buffer {
-  const chunks: Buffer[] = []
-  for (let length = 0; length <= MAX_BYTES; ) {
-    const chunk = Buffer.alloc(64 * 1024)
-    const read = readSync(file, chunk)
-    if (read === 0) return Buffer.concat(chunks)
-    chunks.push(chunk.subarray(0, read))
-    length += read
-  }
-  throw failure('EFBIG')
-}
 
 const failure = (code: string) => Object.assign(new Error(code), { code })

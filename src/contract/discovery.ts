@@ -23,8 +23,6 @@ const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryCompone
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
-  // Fast path for nearly all ids.
-  if (/^[A-Za-z0-9.]+$/.test(id)) return id.replaceAll('.', '_')
   return percentEncoded(id, /[!'()*~_-]/g)
     .replaceAll('.', '_')
     .replaceAll('%', '-')

@@ -184,5 +184,6 @@ function fits(pattern: string, text: string): boolean {
       at = ++matched
     } else return false
   }
-  return wanted.slice(next).every((char) => char === '*')
+  while (wanted[next] === '*') next += 1
+  return next === wanted.length
 }

@@ -30,7 +30,7 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
   }
 }
 
-const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
+export const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
 /** Estimates the progress of an install: requested, app stopped, new version present, app running again. */
 function progressOf({ update_available, state }: App): number {

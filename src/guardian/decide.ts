@@ -19,7 +19,7 @@ import {
   type WatchedHub,
 } from './turn.ts'
 import { backedUp, followUpdate, installAnswered, isStillWanted, startUpdate } from './updates.ts'
-import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
+import { dueAfter, isDue, isOn, isRestarting, settle, WatchedApp } from './watched-app.ts'
 
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
@@ -81,17 +81,17 @@ function proceed(turn: Turn): void {
   if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
   if (due.length > 0) tryRestarts(turn, due)
   countAttention(turn)
-  const stormEnd = stormUntil(hub.storm, turn.config.guard.storm.within)
+  const stormEnd = stormUntil(hub.storm, turn.config.guard.storm.within) ?? Number.POSITIVE_INFINITY
   const { deadline, aloneUntil = 0 } = hub.update ?? {}
-  const times = [deadline, stormEnd, aloneUntil > now ? aloneUntil : undefined]
-  hub.wakeAt = Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))
+  const aloneEnd = aloneUntil > now ? aloneUntil : Number.POSITIVE_INFINITY
+  hub.wakeAt = Math.min(stormEnd, aloneEnd, deadline ?? Number.POSITIVE_INFINITY)
   for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
 }
 
 function countAttention(turn: Turn): void {
   const { hub } = turn
   const ids: string[] = []
-  for (const watched of hub.apps.values()) if (needsAttention(watched)) ids.push(watched.id)
+  for (const { id, facts } of hub.apps.values()) if (facts?.state.attention.length) ids.push(id)
   const attention = ids.sort().slice(0, MAX_APPS_NAMED)
   if (attention.join('\n') === hub.attention.join('\n')) return
   hub.attention = attention

@@ -9,8 +9,8 @@ export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard, updates }: GuardConfig) {
   return {
-    watches: remembered(appFilter(guard.watch, guard.ignore)),
-    ignores: remembered(appFilter(guard.ignore, [])),
+    watches: appFilter(guard.watch, guard.ignore),
+    ignores: appFilter(guard.ignore, []),
     /** The limits of the probes, in the order of `PROBES`. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** Returns the memory limit of an app, in bytes. */
@@ -39,21 +39,5 @@ function webProbes(values: ReadonlyMap<string, string>) {
 
 function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
   const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
-  return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])
-}
-
-/** Maximum size of the cache; larger than the number of apps queried at a time. */
-const MAX_REMEMBERED = 10_000
-
-/** Caches results by app, because each read of the list needs them, and matching patterns is slower than a look-up. */
-function remembered<T>(answer: (id: string) => T): (id: string) => T {
-  const cache = new Map<string, { readonly value: T }>()
-  return (id) => {
-    const last = cache.get(id)
-    if (last !== undefined) return last.value
-    const value = answer(id)
-    if (cache.size >= MAX_REMEMBERED) cache.clear()
-    cache.set(id, { value })
-    return value
-  }
+  return (id) => rows.find(([fits]) => fits(id))?.[1]
 }

@@ -91,11 +91,9 @@ function follow(memory: Memory, level: number): void {
 /** Returns the median slope of all pairs of points (Theil-Sen) in bytes per hour; `null` for less than an hour. */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
-  const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
-  let next = 0
-  for (const [i, [at, bytes]] of points.entries()) {
-    for (const [later, more] of points.slice(i + 1)) slopes[next++] = (more - bytes) / (later - at)
-  }
+  const slopes = points.flatMap(([at, bytes], i) =>
+    points.slice(i + 1).map(([later, more]) => (more - bytes) / (later - at)),
+  )
   return median(slopes) * 3_600_000
 }
 

@@ -80,8 +80,6 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
   return watch.switched ?? patterns.watches(id)
 }
 
-export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
-
 /**
  * Returns whether a restart is in progress. The restart ends with the second list in which the app is running, because
  * the first such list may predate the restart.

@@ -2,6 +2,7 @@ import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
 import { ORIGIN, type Owner, objectIdOf } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
+import { storePage } from '../contract/update-state.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, triggerOf } from './component.ts'
@@ -113,7 +114,7 @@ export function appDevice(
     software: {
       title,
       picture: below(publicUrl, `api/hubs/${hubLevel}/apps/${idLevel}/icon`),
-      releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
+      releaseUrl: app.origin === 'appstore' ? storePage(id) : undefined,
     },
     triggers,
     parameters: { hub: hub.name, app: id },
@@ -127,9 +128,6 @@ export function deviceDiffers({ before, after }: Change): boolean {
 
 /** The fields from which an app's device is created. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
-
-/** The public store, in which each app has a page under its id. */
-const STORE = 'https://homey.app/a/'
 
 function below(publicUrl: string | null, path: string): string | undefined {
   return publicUrl === null ? undefined : `${publicUrl}/${path}`

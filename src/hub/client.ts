@@ -172,7 +172,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
 }
 
 /** Parses an app's response. An app may respond with anything, but HTML comes from another server. */
-function jsonOrText(answer: Answer): unknown {
+function jsonOrText(answer: Answer): Json {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
   return parse(answer) ?? textOf(answer)
@@ -197,7 +197,7 @@ function encodeSegment(value: unknown): string {
 }
 
 /** Accepts only JSON or an empty body, because the hub's own API sends nothing else. @throws HubError */
-function json(answer: Answer): unknown {
+function json(answer: Answer): Json {
   const { status, body } = answer
   if (body.length === 0) return null
   const value = parse(answer)

@@ -25,7 +25,6 @@ export interface InsightLog {
 export type InsightEntry = readonly [at: number, value: number]
 
 const MAX_APPS = 5_000
-const MAX_LOGS = 20_000
 const MAX_ENTRIES = 20_000
 const MAX_CARDS = 2_000
 const ID_LENGTH = 200
@@ -142,7 +141,7 @@ export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs)
   await eachRecord(String(text), ({ id, uri, ownerUri, units }) => {
     const owner = ownerUri ?? uri
     const isKnown = [owner, id].every((one) => typeof one === 'string' && one !== '' && one === clean(one))
-    if (isKnown && logs.length < MAX_LOGS)
+    if (isKnown)
       logs.push({
         owner: String(owner).slice(0, 500),
         id: String(id).slice(0, 500),

@@ -124,7 +124,7 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
 }
 
 /** Returns the app's record as the hub sent it. */
-export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
+export function decodeRecord(value: Json, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
   return record
@@ -161,20 +161,15 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
 /** Maximum depth of JSON from a hub. No setting or translation is nested so deeply. */
 export const JSON_LEVELS = 64
 
-export function decodeJson(value: unknown): Json {
-  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is not a JSON value.')
+export function decodeJson(value: Json): Json {
   if (!isShallow(value, JSON_LEVELS)) {
     throw new HubError('nonsense', `The hub answered with JSON of more than ${JSON_LEVELS} levels.`)
   }
   return value
 }
 
-export function decodeSettings(value: unknown): { [key: string]: Json } {
+export function decodeSettings(value: Json): { [key: string]: Json } {
   const settings = decodeJson(value)
   if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered without a settings object.')
   return settings
-}
-
-function isJson(value: unknown): value is Json {
-  return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
 }

@@ -185,8 +185,7 @@ function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['may
     onResponseEnd() {
       if (isSettled) return
       isSettled = true
-      const [first, ...rest] = chunks
-      resolve({ status, headers, body: first !== undefined && rest.length === 0 ? first : Buffer.concat(chunks) })
+      resolve({ status, headers, body: Buffer.concat(chunks) })
     },
 
     onResponseError(_, cause) {

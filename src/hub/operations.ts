@@ -52,7 +52,7 @@ interface Definition<I extends object> {
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
-type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R | Promise<R>
+type Decode<I extends object, R> = (value: Json, input: I, clean: Clean) => R | Promise<R>
 
 /** A row of the table: `I` is the input of a call, `R` its result. */
 export interface Operation<I extends object, R> extends Definition<I> {

@@ -21,7 +21,7 @@ export interface ConnectionLoopOptions {
   readonly journal: Journal
   /** Returns a number in [0, 1). */
   readonly random: () => number
-  readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
+  readonly onState?: () => void
   readonly onAccepted: (connection: Connection) => Promise<void>
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
@@ -38,12 +38,13 @@ export class ConnectionLoop {
   connection: Connection | undefined
   /** The number of the latest connection, starting at 1. A message that has an earlier number is outdated. */
   number = 0
+  state: LinkStatus['state'] = 'stopped'
+  reason: FailureCode | undefined
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
   readonly #failbackProbe: ReturnType<typeof failbackProbe>
   readonly #stop = new AbortController()
   #startingOver = false
-  #reason: FailureCode | undefined
 
   constructor(options: ConnectionLoopOptions) {
     this.#options = options
@@ -79,10 +80,8 @@ export class ConnectionLoop {
           'the MQTT broker ends every connection soon: does another client use this client id?',
         )
       }
-      this.#reason = failure.code
-      if (wait === 0) continue
-      this.#setState('waiting', failure.code)
-      await sleep(clock, wait, signal)
+      this.setState(wait === 0 ? 'connecting' : 'waiting', failure.code)
+      if (wait > 0) await sleep(clock, wait, signal)
     }
   }
 
@@ -130,19 +129,21 @@ export class ConnectionLoop {
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)
-    this.#setState('connected', undefined)
+    this.setState('connected', undefined)
     if (preferred !== undefined) this.#failbackProbe.start(preferred.url)
   }
 
-  #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
-    this.#reason = reason
-    this.#options.onState?.(state, reason)
+  setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
+    if (this.state === state && this.reason === reason) return
+    this.state = state
+    this.reason = reason
+    this.#options.onState?.()
   }
 
   /** Resolves after the end of the connection. `ended` is `undefined` if the broker did not accept the connection. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
-    this.#setState('connecting', this.#reason)
+    this.setState('connecting', this.reason)
     try {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }

@@ -13,7 +13,7 @@ import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { reread, resubscribe, setUpSession } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
+import type { LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
 /** The link is busy while more messages than this are waiting. */
 const BUSY_FROM = 1000
@@ -44,8 +44,6 @@ export class MqttLink implements AsyncDisposable {
   /** Set during a later read-back. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
-  #state: LinkStatus['state'] = 'stopped'
-  #reason: FailureCode | undefined
   #probe: LinkStatus['probe'] = 'unknown'
   #deniedFilters: readonly string[] = []
   #lost = 0
@@ -91,7 +89,7 @@ export class MqttLink implements AsyncDisposable {
       ...parts,
       link: options,
       journal,
-      onState: (state, reason) => this.#setState(state, reason),
+      onState: () => this.#statusChanged(),
       onAccepted: (connection) => this.#setUp(connection),
       onPublish: (packet) => this.#received(packet),
       postponesAck: () => this.#inboundQueue.isFull,
@@ -206,10 +204,11 @@ export class MqttLink implements AsyncDisposable {
   }
 
   status(): LinkStatus {
+    const { state, reason } = this.#loop
     return {
-      state: this.#state,
+      state,
       protocol: this.#connection?.isDown === false ? this.#connection.protocol : null,
-      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
+      ...(reason === undefined ? {} : { reason }),
       deniedFilters: this.#deniedFilters,
       deniedTopics: this.#retained.blocked + Number(this.#sender.stateRefused),
       probe: this.#probe,
@@ -244,7 +243,7 @@ export class MqttLink implements AsyncDisposable {
     }
     connection?.drop(CLOSED_BY_US)
     this.#suspendDetector.stop()
-    this.#setState('stopped', undefined)
+    this.#loop.setState('stopped', undefined)
   }
 
   async #setUp(connection: Connection): Promise<void> {
@@ -287,7 +286,7 @@ export class MqttLink implements AsyncDisposable {
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
-    this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
+    this.#statusChanged()
   }
 
   /** Reads back the messages of the filters again. Messages that arrive afterwards were sent after the call. */
@@ -341,10 +340,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onTouched', () => this.#handlers?.onTouched?.(topic, text))
   }
 
-  #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
-    if (this.#state === state && this.#reason === reason) return
-    this.#state = state
-    this.#reason = reason
+  #statusChanged(): void {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 

@@ -14,10 +14,10 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
   const port = Number(url.port) || (url.protocol === 'mqtts:' ? 8883 : 1883)
   switch (url.protocol) {
     case 'mqtt:':
-      return () => oncePerTurn(withoutNagle(connectTcp({ host, port })))
+      return () => oncePerTurn(connectTcp({ host, port }).setNoDelay(true))
     case 'mqtts:':
       return () =>
-        oncePerTurn(withoutNagle(connectTls({ ...tlsOptions(tls), host, port, servername: servername(host) })))
+        oncePerTurn(connectTls({ ...tlsOptions(tls), host, port, servername: servername(host) }).setNoDelay(true))
     case 'ws:':
     case 'wss:':
       return await webSocketOpener(url, tls)
@@ -35,12 +35,6 @@ const contentOf = (pem: Pem | undefined) => (typeof pem === 'function' ? pem() :
 
 /** Returns the name for SNI; empty for an IP address, which SNI does not permit. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
-
-/** Sets the option on `connect`, because without a file descriptor Node.js would record the option but not set it. */
-function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
-  socket.once('connect', () => socket.setNoDelay(true))
-  return socket
-}
 
 /**
  * Keeps a stream corked until the event loop has handled all pending events. Many packets then share one system call,

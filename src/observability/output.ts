@@ -9,8 +9,6 @@ export interface Destination {
 /** Maximum number of bytes that wait for a busy terminal or pipe. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
-const LONGEST_LINE_BYTES = 4096
-const MAX_BYTES_PER_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
 /** Writes the chunk or its beginning, and returns the number of bytes that were written. */
@@ -25,8 +23,6 @@ function block(ms: number): void {
 /** Drops lines that cannot be written (no reader, disk full), but tries again with the next line. */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
-  // Lines that are written immediately share a buffer, because allocating a buffer for each line would double the cost.
-  const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
   const flush = (): boolean => {
@@ -44,8 +40,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
 
   return {
     write(text: string): void {
-      const isShort = waiting.length === 0 && text.length * MAX_BYTES_PER_CHARACTER <= line.length
-      const chunk = isShort ? line.subarray(0, line.write(text)) : Buffer.from(text)
+      const chunk = Buffer.from(text)
       if (waiting.length + chunk.length > MAX_WAITING_BYTES) return
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
       if (timer === undefined) retry()

@@ -81,9 +81,8 @@ export class Scrubber {
 /** Returns whether text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
-  // Search for encoded characters only if the text may contain any; most texts contain none.
-  const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
-  return maySpell ? spellings.findEncoded(text) : 'none'
+  // Most texts contain no encoded characters.
+  return /[\\%+]/.test(text) ? spellings.findEncoded(text) : 'none'
 }
 
 const BLOCK = 3
@@ -102,30 +101,23 @@ class Needles {
   /** The number of characters that the search may skip after a block, by the hash of the block. */
   readonly #skips: Uint8Array
   /** Needles, by the hash of the last block of their beginnings. */
-  readonly #candidates = new Map<number, string[]>()
+  readonly #candidates: ReadonlyMap<number, readonly string[]>
 
   /** @param needles strings of at least three characters */
   constructor(needles: readonly string[]) {
     this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
-    const farthest = this.#window - BLOCK + 1
-    this.#skips = new Uint8Array(TABLE_SIZE).fill(farthest)
-    for (const needle of needles) this.#add(needle)
-  }
-
-  #add(needle: string): void {
     const end = this.#window - 1
-    for (let at = BLOCK - 1; at <= end; at += 1) {
-      const hash = hashAt(needle, at)
-      this.#skips[hash] = Math.min(this.#skips[hash] ?? 0, end - at)
+    this.#candidates = Map.groupBy(needles, (needle) => hashAt(needle, end))
+    this.#skips = new Uint8Array(TABLE_SIZE).fill(end - BLOCK + 2)
+    for (const needle of needles) {
+      for (let at = BLOCK - 1; at <= end; at += 1) {
+        const hash = hashAt(needle, at)
+        this.#skips[hash] = Math.min(this.#skips[hash] ?? 0, end - at)
+      }
     }
-    const hash = hashAt(needle, end)
-    const same = this.#candidates.get(hash)
-    if (same === undefined) this.#candidates.set(hash, [needle])
-    else same.push(needle)
   }
 
   areIn(text: string): boolean {
-    if (this.#candidates.size === 0) return false
     for (let at = this.#window - 1; at < text.length; ) {
       const hash = hashAt(text, at)
       const skip = this.#skips[hash] ?? 1

@@ -110,8 +110,6 @@ const add = (places: number[], place: number) => {
 }
 
 const pairOf = (first: number, second: number) => first * 0x10000 + second
-const TABLE_SIZE = 1 << 14
-const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
 /** A secret, and the number of its characters before the first character that may begin an encoded character. */
@@ -170,26 +168,19 @@ class Progress {
 }
 
 export class Spellings {
-  readonly #secrets = new Map<number, Sought[]>()
-  readonly #hashes = new Uint8Array(TABLE_SIZE)
+  /** The secrets by their first two code units. */
+  readonly #secrets: ReadonlyMap<number, readonly Sought[]>
   readonly #longest: number
   /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
-  /** Whether any secret has spaces, which a plus sign may encode. */
-  readonly hasSpaces: boolean
 
   /** @param secrets each of at least two code units */
   constructor(secrets: readonly string[]) {
+    const sought = secrets.map((secret) => ({ secret, plain: secret.search(/[\\%+]|$/) }))
+    this.#secrets = Map.groupBy(sought, ({ secret }) => pairIn(secret))
     this.#longest = secrets.reduce((max, { length }) => Math.max(max, length), 0)
-    this.hasSpaces = secrets.some((secret) => secret.includes(' '))
     for (const secret of secrets) {
       for (let i = 0; i < secret.length; i += 1) this.#codes.add(secret.charCodeAt(i)).add(secret.codePointAt(i) ?? 0)
-      const sign = secret.search(/[\\%+]/)
-      const sought = { secret, plain: sign < 0 ? secret.length : sign }
-      const same = this.#secrets.get(pairIn(secret))
-      if (same === undefined) this.#secrets.set(pairIn(secret), [sought])
-      else same.push(sought)
-      this.#hashes[hashOf(secret.charCodeAt(0), secret.charCodeAt(1))] = 1
     }
   }
 
@@ -197,7 +188,7 @@ export class Spellings {
   findEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
     let count = 0
-    for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
+    for (const sign of '\\%+') {
       let from = 0
       for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
         if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
@@ -238,7 +229,7 @@ export class Spellings {
     const { text } = progress
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
-    if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, first, second)
+    if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, pairOf(first, second))
     // Check each pair only once, because several decodings of the text may begin with the same two characters.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
@@ -250,14 +241,13 @@ export class Spellings {
     }
     progress.compared += pairs.size
     let end = -1
-    for (const pair of pairs) end = Math.max(end, this.#longestOf(progress, at, pair >>> 16, pair & 0xffff))
+    for (const pair of pairs) end = Math.max(end, this.#longestOf(progress, at, pair))
     return end
   }
 
-  #longestOf(progress: Progress, at: number, first: number, second: number): number {
-    if (this.#hashes[hashOf(first, second)] === 0) return -1
+  #longestOf(progress: Progress, at: number, pair: number): number {
     let end = -1
-    for (const sought of this.#secrets.get(pairOf(first, second)) ?? []) end = Math.max(end, progress.endOf(sought, at))
+    for (const sought of this.#secrets.get(pair) ?? []) end = Math.max(end, progress.endOf(sought, at))
     return end
   }
 }

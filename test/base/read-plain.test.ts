@@ -17,6 +17,7 @@ const hasSpecialFiles = available(
 /** Source files that read files with Node's own functions, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
   'src/bin.js': "the program's own files, and the compiled ones that it made of them",
+  'src/base/read-plain.ts': 'is that function, which has looked at the open file before it reads',
   'src/base/version.ts': "the program's own package.json",
   'src/config/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
   'src/web/server/page.ts': "the page's own files, by a list made at the build",

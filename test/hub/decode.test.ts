@@ -183,7 +183,6 @@ describe('an answer', () => {
   test('of a generic call is any JSON, up to 64 levels deep', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
     for (const value of [null, true, 7, 'text', {}, nested(64)]) expect(decodeJson(value)).toBe(value)
-    expect(nonsense(() => decodeJson(undefined))).toContain('not a JSON value')
     for (const levels of [65, 5000]) {
       expect(nonsense(() => decodeJson(nested(levels)))).toContain('more than 64 levels')
       expect(nonsense(() => decodeSettings({ deep: nested(levels) }))).toContain('more than 64 levels')

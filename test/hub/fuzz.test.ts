@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { systemClock } from '../../src/base/clock.ts'
+import type { Json } from '../../src/base/json.ts'
 import { eventsOf } from '../../src/contract/events.ts'
 import { type App, reduceList } from '../../src/hub/app.ts'
 import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
@@ -65,7 +66,8 @@ test('any answer of a hub is decoded or refused', () => {
   const property = fc.property(
     list,
     fc.array(fc.tuple(value, fc.oneof(record, value)), { maxLength: 5 }),
-    (answer, messages) => {
+    (given, messages) => {
+      const answer: Json = JSON.parse(JSON.stringify(given))
       for (const decode of [decodeJson, decodeSettings, decodeScopes]) orNonsense(() => decode(answer))
       orNonsense(() => decodeApp(answer, { id: 'a' }))
       const records = orNonsense(() => decodeApps(answer)) ?? new Map()
