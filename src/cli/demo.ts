@@ -14,7 +14,7 @@ import { daemon } from './run.ts'
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
-/** Options that lead to the user's own hubs, fleet, broker or bridge. The demo ignores them. */
+/** Options that refer to the user's hubs, fleet, broker or bridge. The demo ignores them. */
 const WITHOUT = ['hubs', 'hubs_dir', 'fleet', 'mqtt.url', 'mqtt.client_id']
 const NOT_FROM_ENVIRONMENT = [...WITHOUT, 'hub.api_key_file'].map(environmentName)
 

@@ -103,7 +103,7 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
       const found = await rows.read(key, onChange).catch(() => null)
-      // The conflicting record may belong to a store that has replaced the lost store.
+      // If the store was lost, the conflicting record may be from its replacement.
       if (ended || before === undefined) throw error
       if (found === undefined) await store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error

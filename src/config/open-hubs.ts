@@ -34,7 +34,7 @@ export class Hubs implements AsyncDisposable {
   readonly all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs whose hidden apps the log has already reported. */
+  /** Hubs whose hidden apps have already been logged. */
   readonly #logged = new Set<string>()
 
   constructor(options: HubsOptions) {

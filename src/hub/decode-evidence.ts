@@ -163,7 +163,7 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
   return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
 }
 
-/** Maximum number of devices, flows or logs in a response. No home has so many. */
+/** Maximum number of devices, flows or logs in a response. No home has that many. */
 const MAX_RECORDS = 20_000
 /** Maximum length of a record, which limits how long parsing blocks the event loop. Devices and flows are smaller. */
 const MAX_RECORD_LENGTH = 512 * 1024

@@ -92,7 +92,7 @@ export class Store implements AsyncDisposable {
     const published = parseJson(payload)
     const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
-    // Two topics contain the version, one of them without the changelog, which must not replace the complete release.
+    // Two topics contain the version. The one without a changelog must not replace a complete release.
     const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
     if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
   }

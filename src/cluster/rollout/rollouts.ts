@@ -258,8 +258,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       })
       return
     } catch (error) {
-      // This has no effect if the rollout has already been accepted.
       const why = inTime.signal.aborted ? 'the broker took too long' : undefined
+      // This has no effect if the rollout has already been accepted.
       accepted.reject(refusalOf(error, stage.isRecording, why))
       // Nothing has started, and no other rollout is running.
       if (error instanceof CommandError && error.code !== 'busy') return

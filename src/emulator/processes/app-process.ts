@@ -214,8 +214,8 @@ const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
 let endsWithHub: Promise<string | undefined> | undefined
 
 /**
- * On Linux, finds a program that makes the kernel kill an app, even a busy one, when the hub ends. Without this
- * program, an app exits when its pipe to the hub closes, once the app returns to its event loop.
+ * On Linux, finds a program that makes the kernel kill an app, even a busy one, when the hub exits. Without it,
+ * an app exits only when it returns to its event loop and finds its pipe to the hub closed.
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined
