@@ -264,6 +264,8 @@ export class MqttLink implements AsyncDisposable {
       },
       onLive: (topic, text) => {
         if (!this.#isTransient(topic)) live.set(topic, text)
+        // Another bridge has become active since the retained state was read.
+        if (topic === this.#options.stateTopic && text === 'online') this.#handlers?.onReadBack?.(topic, text)
       },
       additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })

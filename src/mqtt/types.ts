@@ -164,7 +164,10 @@ export interface LinkHandlers {
   /** Called after the read-back. Messages that are held or swept here precede `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** Receives each retained message of the read-back. Returns more filters to read, such as those of former prefixes. */
+  /**
+   * Receives each retained message of the read-back, and `online` on the state topic if another client publishes it
+   * meanwhile. Returns more filters to read, such as those of former prefixes.
+   */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link ends a connection on purpose, without `offline`, if the broker still serves it. */
   readonly onStartOver?: () => void

@@ -194,6 +194,21 @@ describe.concurrent('a broker that reports more than Mosquitto', () => {
     expect(bridge.connected()).toBe(0)
   })
 
+  test('`online` of another bridge during the read-back counts as found', async () => {
+    await using broker = await RawBroker.start()
+    const found: string[] = []
+    const onReadBack = (topic: string, payload: string) => {
+      found.push(`${topic} ${payload}`)
+      return []
+    }
+    await using _bridge = startLink({ url: broker.url, onReadBack })
+    await until('the question', () => broker.published.includes('b/probe'))
+    broker.send('b/state', 'offline')
+    broker.send('b/state', 'online')
+    await until('the state', () => found.length > 0)
+    expect(found).toEqual(['b/state online'])
+  })
+
   test('a link whose session was taken over waits at least five seconds, and logs that', async () => {
     await using broker = await RawBroker.start()
     const clock = new FakeClock()

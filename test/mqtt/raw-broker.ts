@@ -48,6 +48,12 @@ export class RawBroker implements AsyncDisposable {
     for (const socket of this.#sockets) socket.end(Buffer.from([0xe0, 2, reason, 0]))
   }
 
+  /** Sends a message that is not retained. */
+  send(topic: string, text: string): void {
+    const body = [0, topic.length, ...Buffer.from(topic), 0, ...Buffer.from(text)]
+    for (const socket of this.#sockets) socket.write(Buffer.from([0x30, body.length, ...body]))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
