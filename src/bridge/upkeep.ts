@@ -11,8 +11,10 @@ import { FormerHubs, type Prefixes } from './former.ts'
 import { areComplete, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
+type UpkeepHub = Pick<Hub, 'refresh'> & { readonly apps: Pick<Hub['apps'], 'firstIsPartial'> }
+
 interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendingReads' | 'fresh'> {
-  readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
+  readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & UpkeepHub }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh' | 'startOver'>
   readonly fleet?: Pick<FleetSide, 'member' | 'inherits'> | undefined
@@ -173,7 +175,11 @@ export class Upkeep {
     })
     for (const name of read) this.#fresh.delete(name)
     if (doubtful.size === 0) return
-    for (const name of doubtful) this.#pendingReads.set(name, 'requested')
+    for (const name of doubtful) {
+      this.#pendingReads.set(name, 'requested')
+      const apps = hubs.get(name)?.hub.apps
+      if (apps !== undefined) apps.firstIsPartial = true
+    }
     const cancel = clock.after(REREAD_DELAY_MS, () => {
       this.#cancelRereads.delete(cancel)
       this.readAgain(doubtful)

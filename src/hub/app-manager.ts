@@ -56,6 +56,8 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read. Before that, an app missing from `all` may exist. Set only by this class. */
   complete = false
+  /** Set by `Upkeep` if the first list lacks apps that an earlier run has published: they are not new in the next list. */
+  firstIsPartial = false
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set by `Session`. */
   live = false
   #eventsDuringRead: AppEvent[] | undefined
@@ -235,6 +237,7 @@ export class AppManager {
     this.#hidden.clear()
     this.releases.clear()
     this.complete = false
+    this.firstIsPartial = false
     this.live = false
   }
 
@@ -273,9 +276,10 @@ export class AppManager {
       const read = changes.length <= AT_ONCE
       this.complete ||= read
       const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
-        before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
+        before === undefined && (this.firstIsPartial || this.#newlyShown(id)) ? 'shownAnew' : 'others',
       )
       if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
+      if (read) this.firstIsPartial = false
       if (read && shows === this.shows) this.#filterApplied()
       this.#apply({ changes: others, silent, read })
       if (read) return
@@ -301,23 +305,25 @@ export class AppManager {
 
   /**
    * Reads a list that lacks known apps again until two consecutive lists have the same apps, because a hub may omit
-   * apps, for example while starting. Only apps that both lists lack are removed.
+   * apps, for example while starting. Only apps that both lists lack are removed. An empty list in place of known apps
+   * is accepted only after `MAX_READS` reads.
    */
   async #readConfirmed(): Promise<AppList> {
     let before: AppList = new Map()
     let list = await this.#readVerified()
-    for (let reads = 1; reads < MAX_READS && this.#lacksApps(list); reads += 1) {
+    for (let reads = 1; reads < MAX_READS && this.#isDoubtful(list); reads += 1) {
       await sleep(this.#clock, REREAD_DELAY_MS, this.ended)
       before = list
       list = await this.#readVerified()
-      if (sameKeys(before, list)) break
+      if (list.size > 0 && sameKeys(before, list)) break
     }
     const missedOnce = [...before.keys()].filter((id) => !list.has(id) && !this.#uninstalled.has(id))
     return new Map([...list, ...missedOnce.map((id) => [id, undefined] as const)])
   }
 
-  #lacksApps(list: AppList): boolean {
+  #isDoubtful(list: AppList): boolean {
     if (this.#onReplaced !== undefined) return false
+    if (this.firstIsPartial && list.size === 0) return true
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 

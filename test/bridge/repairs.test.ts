@@ -76,7 +76,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const
-  const hub = { status, apps: { complete: true }, refresh: () => Promise.resolve() }
+  const hub = { status, apps: { complete: true, firstIsPartial: false }, refresh: () => Promise.resolve() }
   const done: string[] = []
   const upkeep = new Upkeep({
     topics: createTopics('hub2mqtt'),

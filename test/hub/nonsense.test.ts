@@ -64,6 +64,14 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
+  polling('is not believed if it is empty before it has been read five times', async ({ emulated, watched }) => {
+    const ids = idsOf(watched)
+    emulated.behave('half-list', { keep: 0, times: 4 })
+    emulated.forgetRequests()
+    await until('the fifth read', () => asked(emulated, 'getApps') > 5)
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
+
   polling('is not believed while it still changes', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
