@@ -28,7 +28,7 @@ const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]
 const order = [...allowed.keys()]
 const foldersIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
-describe('each folder imports only from the folders that it may know', () => {
+describe('each folder imports only from permitted folders', () => {
   test('there are fourteen folders, each with its row in docs/internals/architecture.md, and three files next to them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
