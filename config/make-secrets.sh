@@ -2,7 +2,7 @@
 # Creates the files that docker-compose.yml needs for your hub: the secrets in secrets/, the configuration in hub2mqtt/,
 # and .env with their paths. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
-# The script asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
+# The script asks for the hub's API key, and creates random passwords for the broker's users. It keeps existing values.
 # If a run failed, or one of the files is missing, run the script again.
 set -eu
 cd "$(dirname "$0")/.."

@@ -24,7 +24,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64url'), key.toString('base64url')].join('$')
 }
 
-/** Also recognises the rest of a hash from which a shell or compose has removed each `$` with the text after it. */
+/** Also recognises a hash that a shell or compose has damaged by treating each `$` as the start of a variable. */
 export const isHash = (text: string): boolean => text.startsWith('scrypt')
 
 export const isGoodHash = (text: string): boolean => parseHash(text) !== undefined

@@ -30,7 +30,7 @@ export class AppUpdates {
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** Returns when an update without a version was found; `undefined` without such an update or an installed version. */
+  /** The time when an update without a version was found; `undefined` without it, or without an installed version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const recorded = this.#found.get(key)
     if (update_available === false || (recorded !== undefined && recorded.version !== version)) this.#found.delete(key)

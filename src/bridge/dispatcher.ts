@@ -77,7 +77,7 @@ export class Dispatcher {
     await within(clock, CUT_MS, answered)
   }
 
-  /** Never throws; answers every command. */
+  /** Never throws. Answers every command, except those that a different member of the fleet answers. */
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)

@@ -3,7 +3,7 @@ import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** A figure is `null` if it is not permitted or not usable, `undefined` if it has not been read yet. */
+/** A figure is `null` if it is not permitted or not usable, and `undefined` if it has not been read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
 /** The hub's latest start. It is kept until the next start, because each reading gives a slightly different time. */

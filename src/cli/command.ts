@@ -27,7 +27,7 @@ export type ConfigFlag = { readonly config: string | undefined }
 
 export type Command = ReturnType<ReturnType<typeof command>['doc']>
 
-/** Defines a command. @param row.body - Imports the body when the command runs, so that only its modules are loaded. */
+/** Defines a command. @param row.body imports the body when the command runs, so that only its modules are loaded */
 export function command<F, P = Record<never, never>>(row: {
   readonly flags: Flags<F>
   /** Arguments without a flag. Optional arguments must be last. */

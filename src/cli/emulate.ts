@@ -28,7 +28,7 @@ export function hubOptions({
 
 export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
-  // Without a key, no client could use the hub. A file or a data folder may contain keys, so this one may be unused.
+  // Without a key, no client could use the hub. This key is not used if the data folder already contains keys.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined
   await using emulation = await emulate({
     ...hubOptions(flags),

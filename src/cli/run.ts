@@ -67,7 +67,7 @@ function printerOf(log: Log): (address: string, isRestored: boolean) => void {
   }
 }
 
-/** Loads the configuration. If it lacks only a hub, also returns the error and the server of the setup page. */
+/** Loads the configuration. If it lacks only a hub, also returns the error, and the function that serves the setup. */
 async function load(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }

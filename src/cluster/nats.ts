@@ -274,7 +274,7 @@ export function keyIn(name: string): string | undefined {
 /** Returns the text of an entry; empty for a deleted key, which can be overwritten. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** Returns `undefined` if no member has used the bucket, `null` if the bucket's mark is invalid. */
+/** Returns the full name of a key; `undefined` if no member has used the bucket, `null` if its mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const entry = await kv.get(MARK_KEY)
   if (entry === null) return undefined

@@ -49,7 +49,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   }
 }
 
-/** Reads the file at once, and again for each connection. A file that is being replaced keeps its former content. */
+/** Reads the file at once, and again for each connection. Uses the former content if the file cannot be read then. */
 function pem(path: string | undefined): (() => Buffer) | undefined {
   if (path === undefined) return undefined
   let content = readPlain(path)
@@ -94,7 +94,7 @@ export function linkOptions(
     watchedFilters: filters,
     transientFilters: topics.transientFilters,
     delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
-    // As with a value that is too large to be published at all, no value is better than an outdated one.
+    // If a setting is too large for the broker, clear its topic, because no value is better than an outdated one.
     clearIfTooLarge: (topic) => topics.parse(topic)?.name === 'setting',
     credentials: live.credentials,
     mayPublish: mayAct && ((topic) => topic.startsWith(`${topics.base}/bridge/`) || mayAct()),

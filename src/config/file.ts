@@ -142,7 +142,7 @@ function parse(text: string) {
   }
 }
 
-/** Reads the file. After adding mistakes, returns `undefined`. A missing file counts as empty unless `required`. */
+/** Reads the file, or adds mistakes and returns `undefined`. A missing file counts as empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

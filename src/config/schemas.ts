@@ -1,4 +1,4 @@
-/** Schemas for the kinds of option values. Every message states what was expected, and never repeats the value. */
+/** Schemas for the kinds of option values. Messages state what was expected; `read.ts` may add the refused value. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
@@ -7,7 +7,7 @@ import { type Option, option } from './table.ts'
 /** The properties of a schema that tables and messages need. */
 export interface About {
   readonly name: string
-  /** Whether a message may repeat a refused value; never set for text that could be a secret. Default: `false`. */
+  /** Whether `read.ts` may show a refused value; never set for text that could be a secret. Default: `false`. */
   readonly quotable?: true
 }
 

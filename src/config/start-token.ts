@@ -42,7 +42,7 @@ function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number 
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** Returns the stored token, or a new token, which is stored if possible. */
+/** Returns the stored token; otherwise `token`, which is stored if possible, unless `keep` is `false`. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },

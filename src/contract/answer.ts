@@ -12,7 +12,7 @@ export type Outcome =
 
 export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
-/** Renders the payload. Every key is always present, except `replayed` and an error's `data`. */
+/** Renders the payload, which has `data`, `error`, or both. Apart from these and `replayed`, it always has all keys. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,

@@ -26,7 +26,7 @@ export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_upda
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** The guardian's other data about an app, in addition to its state and history. */
+/** The guardian's data about an app, except its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers, and how long the bridge has seen this offer. */
 export type Offer = NonNullable<GuardMemory['offered']>

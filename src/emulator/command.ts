@@ -42,7 +42,7 @@ export interface EmulateOptions extends Passed {
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options override it. */
   file?: string | undefined
-  /** Whether to simulate apps instead of running processes. `apps`, `crashes`, and apps in the file imply this. */
+  /** Whether to simulate apps instead of running them. `apps`, `crashes`, and apps or a store in `file` imply it. */
   simulated?: boolean | undefined
   /** Number of simulated apps to generate. */
   apps?: number | undefined

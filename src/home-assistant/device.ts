@@ -9,7 +9,7 @@ import { type Component, componentOf, type Place, triggerOf } from './component.
 import type { Entity } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** The information about a device. Home Assistant ignores a device if this object has any other key. */
+/** The information about a device. Home Assistant ignores a device if this object has a key that it does not know. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string

@@ -154,7 +154,7 @@ export class HomeAssistant implements Discovery {
     if (this.#leaving.delete(hubId)) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId }))
   }
 
-  /** Called when another hub answers under this name, or the same hub sends its id for the first time. */
+  /** Removes the devices of a former id, if another hub answers under this name, or the same hub now sends its id. */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#discovered.get(name)?.facts.id
     if (former === undefined || former === id) return false
@@ -203,8 +203,8 @@ export class HomeAssistant implements Discovery {
   }
 
   /**
-   * The bridge's device has the id of a hub, because an id from the bridge's topics could change: the id that it had
-   * before, otherwise that of the first hub.
+   * Gives the bridge's device the id of a hub, because an id from the bridge's topics could change. Keeps the id that
+   * the device had before, if possible; otherwise uses the id of the first hub.
    */
   #bridgeChanged(): void {
     // The members of a fleet have no device, because a hub may move between members, and its device should not change.

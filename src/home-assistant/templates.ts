@@ -87,8 +87,8 @@ export const WHOLE_FLAG: Template<never> = {
 }
 
 /**
- * A text entity cannot be unknown, so other values than strings become empty. Long strings too, because a truncated
- * string could be saved.
+ * Renders any value except a string as empty, because a text entity cannot be unknown. A long string also becomes
+ * empty, because users could save a truncated string.
  */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],

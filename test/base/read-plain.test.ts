@@ -16,24 +16,24 @@ const hasSpecialFiles = available(
 
 /** Source files that read files with Node's own functions, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
-  'src/bin.js': "the program's own files, and the compiled ones that it made of them",
-  'src/base/read-plain.ts': 'is that function, which has looked at the open file before it reads',
-  'src/base/version.ts': "the program's own package.json",
-  'src/config/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
-  'src/web/server/page.ts': "the page's own files, by a list made at the build",
-  'src/web/server/api/routes.ts': "the program's own OpenAPI document",
-  'src/emulator/data/app-folder.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
-  'src/emulator/processes/watch.ts': 'the /proc of a process that it has started',
-  'src/web/ui/build.ts': 'runs at the build only',
-  'src/tooling/docs/copies.ts': 'runs at the build only',
-  'src/tooling/docs/main.ts': 'runs at the build only',
-  'src/tooling/docs/release-notes.ts': 'runs at the build only',
-  'src/tooling/docs/validate.ts': 'runs at the build only',
+  'src/bin.js': "reads the program's own files, and the manifest of the installed Node",
+  'src/base/read-plain.ts': 'is this function, which checks the open file before reading it',
+  'src/base/version.ts': "reads the program's own package.json",
+  'src/config/start-token.ts': 'opens the file in the same way, and checks the owner and the mode of the open file',
+  'src/web/server/page.ts': "reads the page's own files, from a list made by the build",
+  'src/web/server/api/routes.ts': "reads the program's own OpenAPI document",
+  'src/emulator/data/app-folder.ts': 'opens only files that `lstat` reports as plain, and limits their total size',
+  'src/emulator/processes/watch.ts': 'reads /proc of a process that it has started',
+  'src/web/ui/build.ts': 'runs only during the build',
+  'src/tooling/docs/copies.ts': 'runs only during the build',
+  'src/tooling/docs/main.ts': 'runs only during the build',
+  'src/tooling/docs/release-notes.ts': 'runs only during the build',
+  'src/tooling/docs/validate.ts': 'runs only during the build',
 }
 
 const READS = /\b(readFile|createReadStream|openAsBlob)(Sync)?\(|\bopen\([^)]*, 'r'\)|\bimport\((?!')/
 
-test('one function reads every file that a user names; the others are listed with their reason', () => {
+test('one function reads every file that a user names; all other reads of files are listed, with a reason', () => {
   const reading = globSync(['src/**/*.{ts,tsx,js}'], { exclude: ['src/web/ui/dist/**'] }).filter((file) =>
     readFileSync(file, 'utf8')
       .split('\n')

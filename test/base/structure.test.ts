@@ -2,6 +2,7 @@ import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
+import { MADE_OF } from '../../src/web/ui/build.ts'
 
 const exclude = ['src/web/ui/dist/**']
 const files = globSync('src/**/*.{ts,tsx}', { exclude })
@@ -27,7 +28,7 @@ const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]
 const order = [...allowed.keys()]
 const foldersIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
-describe('each folder imports only from the folders that it may know', () => {
+describe('each folder imports only from permitted folders', () => {
   test('there are fourteen folders, each with its row in docs/internals/architecture.md, and three files next to them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
@@ -83,6 +84,13 @@ describe('each folder imports only from the folders that it may know', () => {
   test('only the command run imports the daemon', () => {
     const importing = files.filter((file) => importsOf(file).some(([target]) => target === 'app.ts'))
     expect(importing).toEqual(['src/cli/run.ts'])
+  })
+
+  test('the page is built again after a change of any module that it imports', () => {
+    const found = new Set(['src/web/ui/app/main.tsx'])
+    for (const file of found)
+      for (const [target, typesOnly] of importsOf(file)) if (!typesOnly) found.add(`src/${target}`)
+    expect(globSync(MADE_OF)).toEqual(expect.arrayContaining([...found]))
   })
 
   test('few interfaces only list the parameters of one constructor: parameters or Pick would suffice', () => {

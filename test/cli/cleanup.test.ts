@@ -77,7 +77,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
     await retain(world, { 'hub2mqtt/bridge/info': info })
   })
 
-  test('refuses, with advice, if the broker still holds the state of a bridge that failed with it', async () => {
+  test('refuses, with advice, if the broker still retains `online` from a bridge that does not answer', async () => {
     await retain(world, { 'hub2mqtt/bridge/state': 'online' })
     await expect(run(world.broker, { clear: true, clock: BRIEF })).rejects.toThrow(
       'none answers: stop it; if it no longer exists, clear',
@@ -99,7 +99,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
 })
 
 test.skipIf(mosquittoPath === undefined)(
-  'cleanup clears everything if there are more messages than a broker surely sends, and a list may be incomplete',
+  'cleanup clears everything if there are more messages than a broker reliably sends, and a list may be incomplete',
   async () => {
     await using broker = await Mosquitto.start()
     const client = await connectAsync(broker.url, { protocolVersion: 5 })

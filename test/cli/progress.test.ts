@@ -40,7 +40,7 @@ test('a terminal shows what is being waited for if that takes long, and the line
   expect(written).toHaveLength(4)
 })
 
-test('short work shows nothing, and neither does a pipe', () => {
+test('short work shows nothing, and nothing is written to a pipe', () => {
   const quick = terminal()
   progress('cleared', quick)(1, 1)
   waiting('waiting', quick)()

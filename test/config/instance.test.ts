@@ -21,7 +21,7 @@ async function elsewhere(name: string, platform: NodeJS.Platform) {
 
 // Linux has abstract sockets, which end with the process. On macOS, a socket file remains after a crash.
 test.each(['linux', 'darwin'] as const)(
-  'each process has its own number, and a restart the same one (%s)',
+  'each process has its own number, and keeps it when it is restarted (%s)',
   async (os) => {
     const name = randomUUID()
     await using first = await claimInstance(name, os)

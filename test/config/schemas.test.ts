@@ -169,7 +169,7 @@ describe('the schema of addresses', () => {
     expect(fromFile(brokerUrl, 'mqtt://user:pass@broker')).toContain('mqtt.username and mqtt.password')
   })
 
-  it('accepts one broker, or several each once, as a list', () => {
+  it('accepts one broker or a list of brokers, and removes duplicates', () => {
     const [one, two] = ['mqtt://one:1883', 'mqtts://two']
     expect(fromFile(brokerUrls, one)).toEqual([one])
     expect(fromFile(brokerUrls, [one, two, one])).toEqual([one, two])

@@ -43,7 +43,7 @@ describe.runIf(hasSpecialFiles)('the daemon reports the error, and ends, when', 
     expect((await mistakesOf(special)).filter((line) => line.includes(reason))).toHaveLength(1)
   })
 
-  test('a hub of the folder, or any file that the configuration names, is one of these', async () => {
+  test('the file of a hub, or a file that the configuration names, is one of these', async () => {
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'hubs'))
     const files = makeEach(join(folder, 'hubs'))
@@ -76,7 +76,7 @@ http: {password_file: ${large}}
 })
 
 test.runIf(hasSpecialFiles)(
-  'hubs whose files become such files are errors, and the previous configuration stays in effect',
+  'files of hubs that are replaced by such files are errors, and the previous configuration stays in effect',
   async () => {
     const folder = temporaryFolder()
     for (const i of KINDS.keys()) {

@@ -111,7 +111,7 @@ describe('apps over REST', () => {
 })
 
 describe('the generations', () => {
-  test('older: speech, garbage collection, exit codes, an optional crash log message', async () => {
+  test('the older one offers speech, garbage collection, exit codes and a crash log without a message', async () => {
     const hub = await hubOf({ flavour: 'older' })
     expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: null, ready: true, exitCount: 0, channel: 'stable' })
     expect(hub.apps.get(DOORBELL)).toMatchObject({ state: 'stopped', crashed: true, exitCode: 1, exitCount: 1 })
@@ -126,7 +126,7 @@ describe('the generations', () => {
     expect(hub.spoken).toEqual(['Hello', 'there'])
   })
 
-  test('newer: a crashed state with a count, and a crash log that requires a message', async () => {
+  test('the newer one has a crashed state with a count, and requires a message for a crash log', async () => {
     const hub = await hubOf({ flavour: 'newer' })
     expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: false, channel: 'live' })
     expect(hub.apps.get(HUE)).not.toHaveProperty('exitCount')
@@ -135,7 +135,7 @@ describe('the generations', () => {
     expect((await ask(hub, `POST /apps/app/${HUE}/crashlog`, { body: { message: '' } })).status).toBe(200)
   })
 
-  test('older: settings outlive an uninstall that does not purge them', async () => {
+  test('the older one keeps the settings of an uninstalled app unless it is asked to purge them', async () => {
     const hub = await hubOf({ flavour: 'older' })
     const reinstall = async (query: string) => {
       await ask(hub, `PUT /apps/app/${PUMP}/setting/mine`, { body: { value: 1 } })
@@ -187,7 +187,7 @@ describe('answers and requests', () => {
     expect((await ask(hub, 'GET /system/ping?id=%')).status).toBe(200)
   })
 
-  test('are recorded, up to a limit', async () => {
+  test('requests and their statuses are recorded, up to a limit', async () => {
     const hub = await hubOf({ memory: 3 })
     await ask(hub, `PUT /apps/app/${HUE}/setting/x`, { body: { value: 1 } })
     expect(hub.requests).toEqual([

@@ -662,7 +662,7 @@ class Simulation {
     home.restarts.push(now)
     if (truth.gaveUp) Object.assign(truth, { triedAt: now, tries: truth.tries + 1 })
     else if (truth.isSpared) Object.assign(truth, { isSpared: false, spared: truth.spared + 1 })
-    // Restarts by schedule or after a start of the hub do not count.
+    // Scheduled restarts, and restarts after a start of the hub, do not count.
     else if (truth.downSince !== null || truth.vice === 'silent') {
       truth.streak.push(now)
       truth.counted.push(now)

@@ -158,7 +158,7 @@ test('memory that rises is reported before the limit is reached, and temporary r
   }
 }, 120_000)
 
-test('a tooth that is longer than the window may be reported once, and never again after it has fallen', () => {
+test('a sawtooth that is longer than the window may be reported once, and never again after it has fallen', () => {
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
     const app = new Follower('x')

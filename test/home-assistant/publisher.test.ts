@@ -145,7 +145,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(1)
   })
 
-  test('of one device is sent at most every two seconds, and then the newest', async () => {
+  test('of one device is sent at most every two seconds, in its newest version', async () => {
     const { clock, link, publisher } = start()
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(100)
@@ -298,7 +298,7 @@ describe('discovery', () => {
     ])
   })
 
-  test('is published again with the states after a birth of Home Assistant, at the limited rate', async () => {
+  test("is published again with the states after Home Assistant's birth message, at the limited rate", async () => {
     const { clock, link, publisher } = start()
     for (const name of ['x', 'y', 'z']) want(publisher, device(name, { a: 'switch', b: 'sensor' }))
     await clock.advance(5000)

@@ -110,7 +110,7 @@ describe.concurrent('a hub that cannot be used is offline with a reason, and rec
     expect(watched.news).toEqual([])
   })
 
-  test('when the key is unknown, tried again only each minute', async ({ emulate, hold }) => {
+  test('when the key is unknown, tried again only once a minute', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate({ keys: {} })
     const watched = hold(emulated.url, { realtime: false }, { clock })

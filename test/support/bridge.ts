@@ -27,7 +27,7 @@ interface BridgeOptions {
   readonly version?: string
   readonly random?: (() => number) | undefined
   readonly storeUrl?: string | undefined
-  /** The path of a configuration file that also decides about the page and the log, as for users. */
+  /** The path of a configuration file. As for users, it then also configures the page and the log. */
   readonly path?: string
 }
 

@@ -87,7 +87,7 @@ export class Fleet<K extends Broker = Broker> implements AsyncDisposable {
     return [...this.owners()].every(([hub, owner]) => isOnline(hub) && by.includes(String(owner)))
   }
 
-  /** Returns whether `B/fleet` has as many hubs of each member as there are hubs with this owner. */
+  /** Returns whether the fleet has exactly these members and counts, for each, the hubs that it owns. */
   isWhole(names: readonly string[]): boolean {
     const owners = [...this.owners().values()]
     const { count, members } = this.payload('hub2mqtt/fleet')

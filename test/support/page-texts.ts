@@ -20,7 +20,7 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
 const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
 
-/** Tables whose texts `defineStrings` gets by name. */
+/** Tables that are passed to `defineStrings` by name. */
 const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES, SENTENCES }
 
 /** @throws Error if the node is not plain data */

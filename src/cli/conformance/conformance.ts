@@ -87,7 +87,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   onStep('searching for a hub')
   const pings = await greetings(client)
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
-  // If neither path is that of a hub, stop here, because only a hub may receive the key.
+  // If no hub answers at either path, stop here, because only a hub may receive the key.
   if (prefix === undefined) return unreachableReport(pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('reading')

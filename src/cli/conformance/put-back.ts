@@ -28,7 +28,7 @@ const CHECK_MS = 1_000
 const AWAY_MS = 300_000
 /** Time limit for the hub to start or install the app. */
 const LATE_MS = 90_000
-/** How often a change is requested, because a hub may confirm a change without making it. */
+/** Maximum number of requests for one change, because a hub may confirm a change without making it. */
 const MAX_REQUESTS = 3
 
 /** Restores the changed items. @param lost items whose request got no answer; the hub may still carry it out */
@@ -61,7 +61,7 @@ export async function putBack(options: Subject, before: AppRecord, touched: Item
 type Fate = 'done' | 'left' | 'unseen'
 type Next = Fate | 'restore' | 'wait'
 
-/** Returns the next step for an item. @param isLost - `true` if the request to change the item got no answer. */
+/** Returns the next step for an item. @param isLost whether the request to change the item got no answer */
 function nextFor(item: Item, result: CheckResult, times: number, waited: number, isLost: boolean): Next {
   switch (result) {
     case 'right':

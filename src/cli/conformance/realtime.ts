@@ -134,7 +134,7 @@ export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Pr
     socket.on('message', (data) => {
       const start = Buffer.isBuffer(data) ? data.toString('utf8', 0, 3) : ''
       const opens = start.startsWith('0{')
-      // Socket.IO 2 opens any version, and then the root namespace, by itself and without an id.
+      // Socket.IO 2 accepts any version, and opens the root namespace without being asked and without an id.
       if (version === 4 && opens) socket.send('40')
       else resolve(version === 3 ? opens : start === '40{')
     }),

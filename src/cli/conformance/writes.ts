@@ -19,7 +19,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Trials whose results follow from several answers. Their names match the names of expectations. */
+/** Trials whose results follow from several answers. Their names are ids of expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'

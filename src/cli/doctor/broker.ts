@@ -63,7 +63,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await checkForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // Ignore refusals, because the rules need not permit this: only the doctor reads the topics of other members.
+      // Ignore refusals, because a bridge works even if it may not read these topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(messages, discovery, protocol === '5' ? isReceived : undefined))

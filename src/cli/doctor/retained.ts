@@ -160,7 +160,7 @@ export async function checkForListeners(connection: Connection, { format, prefix
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** @param isReceived - Whether a client received the message; `undefined` if the broker does not report this. */
+/** @param isReceived whether a client received the message; `undefined` if the broker does not report this */
 export function examineListeners(
   messages: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],

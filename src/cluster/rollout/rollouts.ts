@@ -38,7 +38,7 @@ const KEPT = 20
 /** Time limit for the broker to accept a rollout or a cancellation, in milliseconds. */
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
-/** Maximum duration of `finish`, unless `commands` takes longer. A stop without a broker takes less than 5 s. */
+/** Maximum duration of `finish`, unless `commands` takes longer. Keeps a stop without a broker shorter than 5 s. */
 const FINISH_MS = 1_800
 /** How long a member that hands over a hub waits for the responses to its writes. */
 export const HANDOVER_MS = 1_500

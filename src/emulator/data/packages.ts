@@ -122,7 +122,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
     }
   }
 
-  /** Uses an app in place, without a copy. @throws ManifestError, e.g. if a link leads out of the folder */
+  /** Uses an app in place, without a copy. @throws ManifestError, also if a link leads out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
     // Skip the check for copies in the data folder, which contain no links.

@@ -16,7 +16,7 @@ type OnChange = (paths: readonly string[]) => Promise<void>
 /**
  * Polls, because file system notifications differ between systems, can get lost, and end if the folder is replaced.
  * Reports changes when two consecutive polls find the same files.
- * @param previous - The files with which the app was started.
+ * @param previous the files with which the app was started
  * @returns a function that stops the polling
  */
 export function watchFiles(folder: string, previous: Files, clock: Clock, onChange: OnChange): () => void {

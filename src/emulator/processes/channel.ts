@@ -1,7 +1,7 @@
 /**
  * The hub's end of the pipe to an app. Both sides send JSON objects, one per line; `../sdk/` is the app's side. The hub
- * does not trust the app, so it limits the length of a line, the messages per second and the pending requests. Anything
- * beyond the limits waits in the app.
+ * does not trust the app: it ends an app that sends too long a line, and limits the messages per second and the number
+ * of requests in progress. Messages beyond these limits wait in the app.
  */
 
 import type { Duplex } from 'node:stream'

@@ -52,9 +52,8 @@ function fileOf(): (module: string, graph: Graph) => string | null {
 
 /**
  * Replaces imports of built-in modules with `process.getBuiltinModule`. For an import, Node.js reads all exports, and
- * some exports are getters that load modules: for `node:http`, Node.js loads undici, which takes longer than this
- * program.
- * Source: `syncExports` in `lib/internal/bootstrap/realm.js` of Node.js.
+ * some exports are getters that load modules: for `node:http`, Node.js loads undici, which takes longer than loading
+ * this program. Source: `syncExports` in `lib/internal/bootstrap/realm.js` of Node.js.
  */
 const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
@@ -77,7 +76,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Escapes all characters outside ASCII, because one of them would double the memory that V8 needs for the text. */
+/** Escapes all characters outside ASCII, because even one would double the memory that V8 needs for the text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({

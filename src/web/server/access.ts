@@ -56,7 +56,7 @@ export class AccessControl {
 
   readonly senderOf = (request: IncomingMessage): Sender => senderOf(request, this.#config())
 
-  /** How callers can log in. The start-up token is valid only on this machine. Other machines need a password. */
+  /** How callers can log in. The start-up token is valid only if no other machine can connect to the listener. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
@@ -138,7 +138,7 @@ export class AccessControl {
     return this.#setCookie('', 0, sender)
   }
 
-  /** No path, so that the browser limits the cookie to the daemon's path behind a reverse proxy. */
+  /** Sets no path, so that the browser limits the cookie to the daemon's path behind a reverse proxy. */
   #setCookie(value: string, seconds: number, sender: Sender): string {
     return `${this.#cookieFor(sender)}=${value}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${sender.scheme === 'https' ? '; Secure' : ''}`
   }

@@ -85,7 +85,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   server.setTimeout(2 * TIMEOUT_MS)
   server.listen(port, host)
   await once(server, 'listening')
-  // An error on one connection must end only that connection.
+  // Without this listener, an error on accepting a connection would end the process.
   server.on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
   return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, handler) }
 }

@@ -10,9 +10,9 @@ const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
 /** The files that the built page depends on. The lock file changes when the version of a package changes. */
-const MADE_OF = [
+export const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
-  'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
+  'src/{contract,guardian,hub,mqtt,observability,base}/**/*.ts',
   'package-lock.json',
   'package.json',
 ]

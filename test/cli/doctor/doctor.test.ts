@@ -128,7 +128,7 @@ describe.concurrent('doctor', () => {
   })
 })
 
-test.concurrent('doctor in a fleet checks the topics of its own member and of all, and detects members with a different configuration', async () => {
+test.concurrent('doctor in a fleet checks the topics of its own member and of the fleet, and detects members with a different configuration', async () => {
   const hub = await emulate()
   const broker = await embedded()
   const access = { HUB_URL: hub.url, MQTT_URL: broker.url }

@@ -30,7 +30,7 @@ test('a refused key is read again before the next attempt, and a new one is trie
   expect(file.looks).toBe(2)
 })
 
-test('a refused key without a successor is read again at most each minute', async () => {
+test('a refused key without a successor is read again at most once a minute', async () => {
   const clock = new FakeClock()
   const { hub, emulated, file } = await hold(clock)
   await until('the wait', () => clock.waits.includes(60_000))

@@ -45,7 +45,7 @@ describe('a new hub', () => {
   })
   afterAll(() => opened[Symbol.asyncDispose]())
 
-  test("an app's web API and events are available on the hub, and other apps use them", async () => {
+  test("makes an app's web API and events available to clients and to other apps", async () => {
     // Make the meter read the other app every second.
     await ask(hub, `PUT /apps/app/${METER}/setting/interval`, { body: { value: 1 } })
     await ask(hub, `POST /apps/app/${METER}/restart`)

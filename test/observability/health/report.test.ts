@@ -103,7 +103,7 @@ describe('the health report', () => {
   })
 })
 
-test('a loss is reported for ten minutes, and the next one as long again', async () => {
+test('each loss is reported for ten minutes', async () => {
   const clock = new FakeClock()
   const grew = recentGrowth(clock)
   expect(grew(0)).toBe(false)

@@ -59,7 +59,7 @@ describe('the latest lines of the log', () => {
     expect(JSON.parse(lines()[0] ?? '')).toMatchObject({ app: '\u001b[31mred\u202e', msg: 'line\nbreak\u0007\u2028' })
   })
 
-  it('are limited to 2,000, and those after an earlier answer have the number of dropped lines', () => {
+  it('are limited to 2,000, and the next answer contains the number of dropped lines', () => {
     const recent = new RecentLines()
     recent.add('{"n":-1}\n')
     const { next } = recent.after('')

@@ -133,7 +133,9 @@ describe('the feed', () => {
     expect(frames.length).toBeLessThanOrEqual(11)
   })
 
-  it('sends a sign of life every five seconds while it has followers', async ({ opened: { hold, follow, clock } }) => {
+  it('sends a sign of life every five seconds while it has subscribers', async ({
+    opened: { hold, follow, clock },
+  }) => {
     const { frames, end } = follow()
     await clock.advance(15_000)
     expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
@@ -168,7 +170,7 @@ describe('the feed', () => {
     expect(openFeed().snapshot()).not.toHaveProperty('fleet')
   })
 
-  it('keeps the state of a hub that another member takes over, and clears its other topics, for followers too', async ({
+  it('keeps the state of a hub that another member takes over, and clears the others, for subscribers too', async ({
     opened: { hold, release, snapshot, follow, clock },
   }) => {
     hold('b/home/info', '{}')
@@ -192,7 +194,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('sends each event once to existing followers, and in the snapshot to later ones', async ({
+  it('sends each event once to existing subscribers, and in the snapshot to later ones', async ({
     opened: { feed, follow, snapshot, clock },
   }) => {
     const { frames } = follow()
@@ -221,7 +223,7 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('renders an event for its followers, with the time at which it happened', async ({
+  it('renders an event for its subscribers, with the time at which it happened', async ({
     opened: { feed, follow, snapshot, clock },
   }) => {
     let made = 0
@@ -237,7 +239,7 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
-  it('renders nothing without followers, and each change only once for all of them', async ({
+  it('renders nothing without subscribers, and each change only once for all of them', async ({
     opened: { hold, follow, snapshot, clock, rendered },
   }) => {
     for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))

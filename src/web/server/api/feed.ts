@@ -35,7 +35,7 @@ interface FeedMessage {
 
 export class Feed {
   readonly #options: FeedOptions
-  /** Every retained topic as it was last sent; `undefined` while there are no subscribers. */
+  /** Topic → payload of the retained messages that clients see; `undefined` while there are no subscribers. */
   #shown: Map<string, string> | undefined
   /** State topic → payload and time of the last change, including the states of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
@@ -104,7 +104,7 @@ export class Feed {
 
   /**
    * Stores an event and sends it to the subscribers. If the payload is a function, it is called whenever the event is
-   * sent. It must always return the same short text, which does not count towards the limit of stored events.
+   * sent. It must always return the same short text, whose length does not count towards `MAX_RECENT_LENGTH`.
    */
   record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }

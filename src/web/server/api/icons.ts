@@ -11,7 +11,7 @@ const MAX_ICON_BYTES = 256 * 1024
 const MAX_BYTES = 8 * 1024 * 1024
 /** The assumed size of a cache entry without its icon. */
 const ENTRY_BYTES = 256
-/** Maximum number of parallel icon requests to a hub, so that commands need not wait for icons. */
+/** Maximum number of parallel icon requests, for all hubs together, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {

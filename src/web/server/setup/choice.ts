@@ -87,8 +87,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
       else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
-  // `lineWidth: 0` keeps long API keys on one line.
-  // A JSON file must stay JSON, because other programs may read it.
+  // A JSON file must stay JSON, because other programs may read it. `lineWidth: 0` keeps long API keys on one line.
   const isJson = typeof parseJson(text) === 'object'
   return isJson ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }

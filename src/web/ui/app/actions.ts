@@ -1,6 +1,6 @@
 /**
- * An action on several apps runs on one app after another. The action ends at the first failure, or when the user
- * stops it.
+ * The actions on apps. An action on several apps runs on one app after another. It ends at the first failure, or when
+ * the user stops it.
  */
 import { effect, signal } from '@preact/signals'
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'

@@ -41,7 +41,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the next or previous app, or the first visible app. Before the first app of the list is the search field. */
+/** Focuses the next or previous app, or the first visible app. ↑ at the first app focuses the search field. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')

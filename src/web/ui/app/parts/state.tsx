@@ -85,7 +85,7 @@ export function needsAttention(entry: AppEntry, store: Store): boolean {
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
 }
 
-/** Reasons of a crash that say less than its message. */
+/** Crash reasons that say less than the message of the crash. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
