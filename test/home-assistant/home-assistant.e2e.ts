@@ -705,6 +705,21 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
         .filter((line) => !harmless(line)),
     ).toEqual([])
   })
+
+  test('finds the entity ids of a hub again that was replaced while the bridge was offline', async () => {
+    await allWell()
+    const before = await registry()
+    await home.bridge.stop()
+    await home.hub.reboot({ id: 'replacement' })
+    // The bridge reads this list twice before it clears the devices of the former hub.
+    home.hub.uninstall('com.parkstreet.weather')
+    home.startBridge()
+    const replaced = (uniqueId: string) => uniqueId.replace(HUB.slice('hub2mqtt--'.length), 'replacement')
+    for (const uniqueId of [`${HUE}--enabled`, `${HUE}--problem`, `${HUB}--connected`, `${BRIDGE}--last_start`]) {
+      const entity = () => home.entity(replaced(uniqueId)).catch(() => undefined)
+      expect((await eventually(uniqueId, entity)).entity_id).toBe(before[uniqueId])
+    }
+  })
 })
 
 /** Encodes an app's id for the ids in Home Assistant, independently of the code under test. */
