@@ -690,6 +690,30 @@ describe('updates in a window', () => {
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
   })
 
+  test.each<[string, (stand: Stand) => unknown]>([
+    ['uninstalled', (stand) => stand.remove('a')],
+    ['hidden by the configuration', (stand) => stand.remove('a', true)],
+  ])('wait only a minute for an app that is %s during its update', async (_, happens) => {
+    const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).say('b', offered).read()
+    await commandsAfter(stand, HOUR, ['a install'])
+    happens(stand)
+    await commandsAfter(stand, MINUTE - SECOND, ['a install'])
+    await commandsAfter(stand, SECOND, ['a install', 'b install'])
+    expect(stand.events).toMatchObject([
+      { event_type: 'update_failed', app: 'a', message: 'The app is no longer listed.' },
+    ])
+  })
+
+  test('are confirmed for an app that is missing for a moment during its update', async () => {
+    const stand = new Stand(`${UPDATES} }`).start('a').say('a', offered).read()
+    await commandsAfter(stand, HOUR, ['a install'])
+    stand.remove('a')
+    await stand.clock.advance(30 * SECOND)
+    stand.say('a', { version: '2.0.0' })
+    await commandsAfter(stand, MINUTE, ['a install'])
+    expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
+  })
+
   test('delay a restart of another app on the same hub for a minute', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).read()
     await commandsAfter(stand, HOUR, ['a install'])
