@@ -370,6 +370,16 @@ describe('an app that is restarted', () => {
     await stand.restartsAfter(2 * MINUTE, ['a'])
   })
 
+  test.each([
+    ['at the usual time', '23:00-07:00', '2026-10-25T06:00:00Z'],
+    ['at its first occurrence, if the clocks show it twice', '23:00-02:30', '2026-10-25T00:30:00Z'],
+  ])('waits for the end of the quiet hours in the night when summer time ends: %s', async (_, hours, end) => {
+    const stand = new Stand(`guard: { watch: ["*"], quiet_hours: "${hours}", time_zone: Europe/Berlin }`)
+    await stand.clock.advance(Date.parse('2026-10-24T22:00:00Z') - stand.clock.now())
+    stand.start('a').crash('a')
+    await stand.restartsAfter(Date.parse(end) - stand.clock.now(), ['a'])
+  })
+
   test('waits for the end of the quiet hours, across midnight', async () => {
     const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
     stand.crash('a')

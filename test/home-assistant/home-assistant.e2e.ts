@@ -457,6 +457,12 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     })
   })
 
+  test('sees a text without the spaces at its ends, but sends them', async () => {
+    await home.use('text.set_value', `${HUE}--setting_greeting`, { value: ' good day ' })
+    await home.untilState(`${HUE}--setting_greeting`, 'good day')
+    expect(home.hub.settings('com.athom.hue')).toMatchObject({ greeting: ' good day ' })
+  })
+
   test('sees invalid values of settings as unknown, or as empty texts', async () => {
     const command = (name: string) => `hub2mqtt/home/app/com.athom.hue/cmd/${name}`
     const set = (name: string, text: string) => home.observer.publish(command(`set-setting/${name}`), text)
