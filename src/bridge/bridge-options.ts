@@ -46,6 +46,8 @@ export interface FleetSide {
 export interface Discovery {
   /** Called when this bridge becomes active, after the retained messages have been read. */
   connected(): void
+  /** Called after each sweep. */
+  swept(): void
   receive(message: Pick<Message, 'payload' | 'retain'>): void
   touched(topic: string, payload: string): void
   /** Returns whether a device is published in either format, or is queued for publication or removal. */

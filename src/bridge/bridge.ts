@@ -237,7 +237,8 @@ export class Bridge {
     this.#startingOver = false
     this.#early.role = 'undecided'
     this.#upkeep.forget()
-    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online' || this.contested))
+    const isOccupied = probe !== 'ok' || this.#foundState === 'online' || this.contested
+    this.#presence.connected(!keepsRole && isOccupied, this.#foundState === 'offline')
     this.#foundState = undefined
     this.#followRole()
   }
@@ -344,10 +345,9 @@ export class Bridge {
 
   /** Corrects an `offline` that another bridge or an earlier run has published. */
   #takeBack(bridgeState: string): void {
-    const { clock } = this.#options
-    const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
-    if (due) {
-      this.#tookBackAt = clock.elapsed()
+    const now = this.#options.clock.elapsed()
+    if (now - this.#tookBackAt >= TAKE_BACK_MS) {
+      this.#tookBackAt = now
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
     // The other bridge may have published other wrong values as well, so reconnect to read all retained messages.

@@ -12,6 +12,8 @@ const INTERVAL_MS = 60_000
 /** A bridge that is silent for this long is considered stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
+/** Longer than the pause before a connection, its time limit and an ordinary read-back together. */
+const RETURN_MS = 60_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
 
@@ -73,23 +75,22 @@ export class Presence {
   /**
    * @param occupied whether another bridge may be active, because the retained state is `online` or unknown, or because
    * this bridge has detected another bridge before. The other bridges have `ANSWER_MS` to answer.
+   * @param isOffline whether the retained state is `offline`. An older bridge may be about to connect again.
    */
-  connected(occupied: boolean): void {
+  connected(occupied: boolean, isOffline = false): void {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
     // Assume that the other bridges are inactive. The active bridges report their role again in their answers.
     if (occupied) for (const other of this.#others.values()) other.active = false
+    if (isOffline) this.#expectWithin(RETURN_MS)
     this.#update()
     this.#announce(true)
   }
 
   /** Gives older bridges `ANSWER_MS` to answer, after an `offline` on the state topic. */
   doubt(): void {
-    const { clock } = this.#options
-    for (const other of this.#others.values()) {
-      if (this.#isOlder(other)) other.until = Math.min(other.until, clock.elapsed() + ANSWER_MS)
-    }
+    this.#expectWithin(ANSWER_MS)
     this.#update()
     this.#announce(true)
   }
@@ -112,6 +113,12 @@ export class Presence {
     this.#cancelAnnouncement()
     this.#cancelCheck()
     if (this.contested) this.#send({ role: this.#role, leaves: true })
+  }
+
+  /** Considers older bridges stopped unless they send a message within this time. */
+  #expectWithin(ms: number): void {
+    const latest = this.#options.clock.elapsed() + ms
+    for (const other of this.#others.values()) if (this.#isOlder(other)) other.until = Math.min(other.until, latest)
   }
 
   #received({ instance, started_at, role = 'active', hubs }: Hello): void {

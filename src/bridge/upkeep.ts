@@ -21,7 +21,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   /** Messages are cleared only while this bridge is active. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
-  readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
+  readonly homeAssistant: Pick<Discovery, 'has' | 'swept' | 'touched'> | undefined
   /** Called when no message can remain under a former discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
@@ -102,13 +102,14 @@ export class Upkeep {
 
   /** Clears the topics of apps and hubs that were removed, and of rows that are not enabled. */
   sweep(): void {
-    const { hubs, link, prefixes, live, early, onSettled, log } = this.#options
+    const { hubs, link, prefixes, live, early, homeAssistant, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
     const byId = [...hubs].reverse().map(([name, { hub }]) => [hubIdOf(name, hub.status), hub] as const)
     this.#state = { ...this.#state, byId: new Map(byId) }
     this.#rereadDoubtful()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that are no longer in use')
+    homeAssistant?.swept()
     if (this.#pendingReads.size > 0 || hubs.size === 0 || !areComplete(hubs)) return
     prefixes.settle()
     onSettled()

@@ -31,7 +31,7 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
   return v.pipe(
     v.string(expected),
     v.regex(new RegExp(`^(?:${forms.join('|')})$`, 'u'), ({ input }) => why(input)),
-    v.check(URL.canParse, expected),
+    v.check((given) => URL.canParse(given) && new URL(given).port !== '0', expected),
     v.transform((given) => withoutSlashes(new URL(given).href)),
     v.metadata({ name: 'URL' }),
   )

@@ -10,7 +10,10 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** Time to wait after a failed install of a named version, because the hub may have installed another version. */
+/**
+ * Time to wait after a failed install of a named version, because the hub may have installed another version, or for an
+ * app that the hub no longer lists.
+ */
 const OTHER_MS = 60_000
 
 /** Returns whether the update window is open. @param now epoch milliseconds */
@@ -111,16 +114,20 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
 
 export function followUpdate(turn: Turn, update: Update): void {
   if (update.deadline === null) return
-  const { version } = update.watched.app
+  const app = turn.hub.apps.get(update.watched.id)?.app
+  // Do not end immediately, because the hub may omit an app for a moment while it updates the app.
+  if (app === undefined) update.deadline = Math.min(update.deadline, turn.now + OTHER_MS)
+  const version = app?.version ?? null
   if (version !== null && version !== update.from) end(turn, update, undefined)
   else if (turn.now >= update.deadline) {
     const still = `The hub accepted the install but still reports version ${version ?? 'unknown'}.`
-    end(turn, update, update.refusal ?? still)
+    end(turn, update, update.refusal ?? (app === undefined ? 'The app is no longer listed.' : still))
   }
 }
 
-function end(turn: Turn, { watched, from, to, named }: Update, failure: string | undefined): void {
+function end(turn: Turn, { watched: begun, from, to, named }: Update, failure: string | undefined): void {
   const { hub } = turn
+  const watched = hub.apps.get(begun.id) ?? begun
   const { id, app } = watched
   const { version } = app
   hub.update = null

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
 import type { Config } from '../config/options.ts'
-import { createDiscoveryTopics, hubIdOf, objectIdOf, parseDiscoveryTopic } from '../contract/discovery.ts'
+import { createDiscoveryTopics, hubIdOf, nameIn, objectIdOf, parseDiscoveryTopic } from '../contract/discovery.ts'
 import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -41,6 +41,8 @@ interface DiscoveredHub {
 
 /** How long the devices of a removed hub stay. To rename a hub, the bridge removes it and then adds it again. */
 const FAREWELL_MS = 15_000
+/** How long a new hub's devices wait for the sweep, which may in turn wait for a hub that does not answer. */
+const REPLACED_MS = 60_000
 /** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
@@ -53,6 +55,13 @@ export class HomeAssistant implements Discovery {
   readonly #duplicates = new Set<string>()
   /** Ids of removed hubs whose devices are cleared later. */
   readonly #leaving = new Set<string>()
+  /**
+   * Id of a hub that has not answered in this run → a message of its device from an earlier run; `undefined` before the
+   * first connection.
+   */
+  #formerHubs: Map<string, string> | undefined
+  /** Name of a hub that waits for the sweep → cancels the end of its wait. */
+  readonly #waiting = new Map<string, () => void>()
   #bridgeId: string | null = null
   /** The ids in the bridge's devices that an earlier run has published; empty once `#bridgeId` follows from them. */
   #formerBridgeIds: ReadonlySet<string | undefined> = new Set()
@@ -63,24 +72,46 @@ export class HomeAssistant implements Discovery {
     const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
+    // A fleet does not clear the devices of a former hub, because another member may serve this hub.
+    if (options.isShared) this.#formerHubs = new Map()
     const form = format === 'component' ? 'component' : 'device'
     const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
     this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form, rate, isBusy })
   }
 
   connected(): void {
-    const former = new Set<string>()
+    const former = this.#former()
+    this.#formerBridgeIds = new Set(former.bridge.keys())
+    this.#discover(former.hub)
+    this.#bridgeChanged()
+  }
+
+  swept(): void {
+    if (this.#waiting.size > 0) this.#discover(this.#former().hub)
+  }
+
+  /** Finds devices that this run has not published: hub id → one message of the hub's or the bridge's device. */
+  #former() {
+    const former = { hub: new Map<string, string>(), bridge: new Map<string, string>() }
     for (const [[topic, payload] = ['', '']] of this.#publisher.connected().values()) {
       const owner = parseDiscoveryTopic(topic)?.owner
-      if (owner?.kind === 'bridge' && payload.includes(this.#options.topics.mark)) former.add(owner.hubId)
+      if (owner === undefined || owner.kind === 'app') continue
+      if (payload.includes(this.#options.topics.mark)) former[owner.kind].set(owner.hubId, payload)
     }
-    this.#formerBridgeIds = former
-    this.#bridgeChanged()
+    return former
+  }
+
+  #discover(formerHubs: Map<string, string>): void {
+    const { hubs, isShared } = this.#options
+    for (const { facts } of this.#discovered.values()) formerHubs.delete(facts.id)
+    if (!isShared) this.#formerHubs = formerHubs
+    for (const name of hubs.keys()) if (!this.#discovered.has(name)) this.hubChanged(name)
   }
 
   stop(): void {
     this.#publisher.stop()
     this.#cancelBirth()
+    for (const cancel of this.#waiting.values()) cancel()
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
@@ -109,14 +140,15 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
   }
 
-  /** Returns `true` if the hub or its permissions have changed. */
-  hubChanged(name: string): boolean {
+  /** Returns `true` if the hub or its permissions have changed, or the hub waits for a sweep. */
+  hubChanged(name: string, isOverdue = false): boolean {
     const bridged = this.#options.hubs.get(name)
     if (bridged === undefined) return false
     const id = hubIdOf(name, bridged.hub.status)
     if (id === null) return false
     const isAnother = this.#forgetFormer(name, id)
     if (this.#isDuplicate(name, id)) return isAnother
+    if (!isOverdue && this.#mustWait(name, id)) return true
     const { hub, url } = bridged
     const { firmware, api } = hub.status
     const facts = { name, id, firmware, api, url }
@@ -124,6 +156,9 @@ export class HomeAssistant implements Discovery {
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
     if (this.#discovered.get(name)?.signature === signature) return false
     this.#discovered.set(name, { facts, signature, entities })
+    this.#formerHubs?.delete(id)
+    this.#waiting.get(name)?.()
+    this.#waiting.delete(name)
     this.#leaving.delete(id)
     this.#bridgeChanged()
     this.#wantHub(name)
@@ -152,6 +187,27 @@ export class HomeAssistant implements Discovery {
 
   hubTaken(hubId: string): void {
     if (this.#leaving.delete(hubId)) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId }))
+  }
+
+  /**
+   * Returns whether the devices of another hub under this name may still be cleared. Until then, Home Assistant would
+   * give the entities of the new hub other ids.
+   */
+  #mustWait(name: string, id: string): boolean {
+    const { topics, clock } = this.#options
+    const former = this.#formerHubs
+    if (former === undefined) return true
+    // A hub without an id may be the former hub, whose devices then stay.
+    if (this.#discovered.has(name) || former.has(id) || nameIn(id) !== undefined) return false
+    const state = JSON.stringify(topics.of('hubState', { hub: name }))
+    if (!former.values().some((payload) => payload.includes(state))) return false
+    if (this.#waiting.has(name)) return true
+    const giveUp = () => {
+      this.#waiting.delete(name)
+      this.hubChanged(name, true)
+    }
+    this.#waiting.set(name, clock.after(REPLACED_MS, giveUp))
+    return true
   }
 
   /** Removes the devices of a former id, if another hub answers under this name, or the same hub now sends its id. */

@@ -2,6 +2,7 @@ import { describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { JumpClock } from '../support/jump-clock.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -16,10 +17,10 @@ const STATE = 'hub2mqtt/bridge/state'
 // Each bridge adds listeners for fatal errors to this process.
 process.setMaxListeners(30)
 
-async function secondBridge(world: World, changes: Readonly<Record<string, string>> = {}) {
+async function secondBridge(world: World, changes: Readonly<Record<string, string>> = {}, clock?: JumpClock) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   const own = { MQTT_URL: world.broker.url, MQTT_CLIENT_ID: 'second', HUB_NAME: 'attic', HUB_URL: hub.url }
-  const bridge = startBridge({ ...world.env, ...own, ...changes })
+  const bridge = startBridge({ ...world.env, ...own, ...changes }, undefined, clock)
   // Add the second bridge at the front: the world ends all bridges, and `restart` replaces the last one.
   world.bridges.unshift({
     ...bridge,
@@ -107,6 +108,64 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
   await until('nothing of the second one', () => observer.last('hub2mqtt/attic/state') === '', 20_000)
   expect((await world.request(`home/app/${world.app}/cmd/restart`)).ok).toBe(true)
   expect((await world.request(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
+})
+
+describe.concurrent('a bridge on standby that was cut off together with the active one', () => {
+  /** Cuts off both bridges, and brings the second one back. `pass` moves its clock by at most `ms`. */
+  const cutOff = async (world: World, open: AsyncDisposableStack) => {
+    const [proxy, other] = [
+      open.use(await TcpProxy.to(world.broker.port)),
+      open.use(await TcpProxy.to(world.broker.port)),
+    ]
+    const { observer } = world
+    await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
+    const clock = new JumpClock()
+    const second = await secondBridge(world, { MQTT_URL: `mqtt://127.0.0.1:${other.port}` }, clock)
+    await settled(second.bridge)
+    other.cut()
+    await until('the loss', () =>
+      second.bridge.lines.some((line) => line.includes('connection to the MQTT broker lost')),
+    )
+    proxy.cut()
+    await until('the will', () => observer.last(STATE) === 'offline')
+    const asked = () => observer.texts(PRESENCE).filter((text) => JSON.parse(text).asks === true).length
+    const before = asked()
+    other.refuse(false)
+    const pass = async (isEnough: () => boolean, ms: number) => {
+      let passed = 0
+      const step = () => {
+        if (isEnough() || passed >= ms) return true
+        clock.jump(1_000)
+        passed += 1_000
+        return false
+      }
+      await until('the second bridge', step, 30_000)
+      return passed
+    }
+    await pass(() => asked() > before, 60_000)
+    return { proxy, pass, isActive: () => observer.last('hub2mqtt/attic/state') === 'online' }
+  }
+
+  test('takes over if that has not come back within a minute', async ({ world }) => {
+    await using open = new AsyncDisposableStack()
+    const { pass, isActive } = await cutOff(world, open)
+    const passed = await pass(isActive, 200_000)
+    expect(passed).toBeGreaterThan(59_000)
+    expect(passed).toBeLessThan(80_000)
+  })
+
+  test('stays on standby if that comes back within a minute', async ({ world }) => {
+    await using open = new AsyncDisposableStack()
+    const { proxy, pass, isActive } = await cutOff(world, open)
+    await pass(isActive, 50_000)
+    proxy.refuse(false)
+    await until('the first one', () => {
+      world.clock.jump(500)
+      return world.observer.last(STATE) === 'online'
+    })
+    await pass(isActive, 150_000)
+    expect(world.observer.texts('hub2mqtt/attic/state')).toEqual([])
+  })
 })
 
 // Not concurrent with other tests, because the second bridge must be online within a second of the goodbye.

@@ -86,7 +86,7 @@ function keeping() {
     isShared: false,
     rollouts: { held: new Set() },
     prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
-    homeAssistant: { has: () => true, touched: (topic) => done.push(`put back ${topic}`) },
+    homeAssistant: { has: () => true, swept: () => {}, touched: (topic) => done.push(`put back ${topic}`) },
     link: {
       refresh: (topics) => done.push([...topics].join()),
       sweep: () => 0,

@@ -86,7 +86,10 @@ const SCHEMAS: readonly {
     of: 'brokers',
     schema: brokerUrl,
     reads: same('mqtt://broker:1883', 'mqtts://broker', 'ws://broker:9001/mqtt', 'wss://broker/mqtt'),
-    refuses: ['http://broker', 'broker:1883', 'mqtt:broker', 'mqtt://broker/path', 'mqtt://broker:x', 'ws://b?token=1'],
+    refuses: [
+      ...['http://broker', 'broker:1883', 'mqtt:broker', 'mqtt://broker/path', 'mqtt://broker:x', 'ws://b?token=1'],
+      ...['mqtt://broker:0', 'ws://broker:00/mqtt'],
+    ],
   },
   {
     of: 'hosts',

@@ -370,6 +370,16 @@ describe('an app that is restarted', () => {
     await stand.restartsAfter(2 * MINUTE, ['a'])
   })
 
+  test.each([
+    ['at the usual time', '23:00-07:00', '2026-10-25T06:00:00Z'],
+    ['at its first occurrence, if the clocks show it twice', '23:00-02:30', '2026-10-25T00:30:00Z'],
+  ])('waits for the end of the quiet hours in the night when summer time ends: %s', async (_, hours, end) => {
+    const stand = new Stand(`guard: { watch: ["*"], quiet_hours: "${hours}", time_zone: Europe/Berlin }`)
+    await stand.clock.advance(Date.parse('2026-10-24T22:00:00Z') - stand.clock.now())
+    stand.start('a').crash('a')
+    await stand.restartsAfter(Date.parse(end) - stand.clock.now(), ['a'])
+  })
+
   test('waits for the end of the quiet hours, across midnight', async () => {
     const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
     stand.crash('a')
@@ -688,6 +698,30 @@ describe('updates in a window', () => {
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
     await stand.clock.advance(24 * HOUR)
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
+  })
+
+  test.each<[string, (stand: Stand) => unknown]>([
+    ['uninstalled', (stand) => stand.remove('a')],
+    ['hidden by the configuration', (stand) => stand.remove('a', true)],
+  ])('wait only a minute for an app that is %s during its update', async (_, happens) => {
+    const stand = new Stand(`${UPDATES} }`).start('a', 'b').say('a', offered).say('b', offered).read()
+    await commandsAfter(stand, HOUR, ['a install'])
+    happens(stand)
+    await commandsAfter(stand, MINUTE - SECOND, ['a install'])
+    await commandsAfter(stand, SECOND, ['a install', 'b install'])
+    expect(stand.events).toMatchObject([
+      { event_type: 'update_failed', app: 'a', message: 'The app is no longer listed.' },
+    ])
+  })
+
+  test('are confirmed for an app that is missing for a moment during its update', async () => {
+    const stand = new Stand(`${UPDATES} }`).start('a').say('a', offered).read()
+    await commandsAfter(stand, HOUR, ['a install'])
+    stand.remove('a')
+    await stand.clock.advance(30 * SECOND)
+    stand.say('a', { version: '2.0.0' })
+    await commandsAfter(stand, MINUTE, ['a install'])
+    expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
   })
 
   test('delay a restart of another app on the same hub for a minute', async () => {

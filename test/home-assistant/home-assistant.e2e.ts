@@ -457,6 +457,12 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     })
   })
 
+  test('sees a text without the spaces at its ends, but sends them', async () => {
+    await home.use('text.set_value', `${HUE}--setting_greeting`, { value: ' good day ' })
+    await home.untilState(`${HUE}--setting_greeting`, 'good day')
+    expect(home.hub.settings('com.athom.hue')).toMatchObject({ greeting: ' good day ' })
+  })
+
   test('sees invalid values of settings as unknown, or as empty texts', async () => {
     const command = (name: string) => `hub2mqtt/home/app/com.athom.hue/cmd/${name}`
     const set = (name: string, text: string) => home.observer.publish(command(`set-setting/${name}`), text)
@@ -704,6 +710,21 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
         .slice(complaints)
         .filter((line) => !harmless(line)),
     ).toEqual([])
+  })
+
+  test('finds the entity ids of a hub again that was replaced while the bridge was offline', async () => {
+    await allWell()
+    const before = await registry()
+    await home.bridge.stop()
+    await home.hub.reboot({ id: 'replacement' })
+    // The bridge reads this list twice before it clears the devices of the former hub.
+    home.hub.uninstall('com.parkstreet.weather')
+    home.startBridge()
+    const replaced = (uniqueId: string) => uniqueId.replace(HUB.slice('hub2mqtt--'.length), 'replacement')
+    for (const uniqueId of [`${HUE}--enabled`, `${HUE}--problem`, `${HUB}--connected`, `${BRIDGE}--last_start`]) {
+      const entity = () => home.entity(replaced(uniqueId)).catch(() => undefined)
+      expect((await eventually(uniqueId, entity)).entity_id).toBe(before[uniqueId])
+    }
   })
 })
 

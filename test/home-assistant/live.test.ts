@@ -187,6 +187,71 @@ test.concurrent('a hub that is no longer configured leaves no device', async ({ 
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
 })
 
+describe.concurrent('a hub that was replaced while the bridge was stopped', () => {
+  /** Returns the discovery messages after the first `since`, as `clear` or `publish` with the id of their hub. */
+  const steps = (world: World, since: number) =>
+    told(world, since).map(({ topic, text }) => `${text === '' ? 'clear' : 'publish'} ${idIn(topic)}`)
+  const idIn = (topic: string) => /hub2mqtt(?:-bridge)?--([^-/]+)/.exec(topic)?.[1]
+
+  test.each([
+    ['device', 'lacks an app'],
+    ['component', 'lacks an app'],
+    ['device', 'has the same apps'],
+  ])(
+    'gets its devices after those of the former hub are cleared, in the format %s, if it %s',
+    async (format, difference) => {
+      await using world = await World.start()
+      await settled(world)
+      await world.bridge.stop()
+      await world.hub.reboot({ id: 'another' })
+      // The bridge reads a list twice that lacks apps of the former hub.
+      if (difference === 'lacks an app') world.hub.uninstall('com.parkstreet.weather')
+      world.hub.behave('slow-headers', { operation: 'getApps', ms: 500 })
+      const seen = world.observer.seen.length
+      await world.restartUntilReady({ DISCOVERY_FORMAT: format })
+      await world.observer.until('the end of the former hub', () => world.observer.last(HUE) === '')
+      await settled(world, format === 'device' ? world.hub.apps.size + 2 : components(world))
+      const all = steps(world, seen)
+      expect(new Set(all)).toEqual(new Set([`clear ${HUB}`, 'publish another']))
+      expect(all.lastIndexOf(`clear ${HUB}`)).toBeLessThan(all.indexOf('publish another'))
+    },
+  )
+
+  test('waits a minute at most while a hub is offline that may be the former one', async () => {
+    const offline = `cabin: { url: "http://127.0.0.1:9", api_key: ${KEY} }`
+    await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${offline} }` })
+    await settled(world)
+    await world.bridge.stop()
+    await world.hub.reboot({ id: 'another' })
+    const seen = world.observer.seen.length
+    await world.restartUntilReady()
+    await world.request('home/cmd/refresh')
+    expect(steps(world, seen)).toEqual([])
+    for (let ms = 0; ms < 60_000; ms += 6_000) {
+      world.clock.jump(6_000)
+      await world.request('bridge/cmd/ping')
+    }
+    await settled(world, 2 * ALL - 1)
+    expect(new Set(steps(world, seen))).toEqual(new Set(['publish another']))
+  })
+
+  test('waits for no hub that has only got another name', async () => {
+    const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
+    await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
+    const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
+    await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+    await settled(world, ALL + 2)
+    await world.bridge.stop()
+    await Promise.all([world.hub.reboot({ id: 'another' }), cabin.reboot({ id: HUB })])
+    const seen = world.observer.seen.length
+    await world.restartUntilReady()
+    await world.settle('cabin')
+    await settled(world, ALL + 2)
+    const cleared = told(world, seen).filter(({ text }) => text === '')
+    expect(cleared.map(({ topic }) => topic)).not.toContain(HUE)
+  })
+})
+
 test.concurrent('two hubs that exchange their addresses have their own devices, which command only their own hub', async () => {
   const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
   await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })

@@ -119,6 +119,7 @@ async function replyTo(
   act: () => Reply | undefined | Promise<Reply | undefined>,
 ): Promise<Reply | undefined> {
   const { host, allowedHosts, handler, log } = options
+  useOriginForm(request)
   try {
     const name = handler === undefined ? request.headers.host : handler.hostOf(request)
     if (name === null || isAllowedHost(name, [host, ...allowedHosts])) return await act()
@@ -126,6 +127,16 @@ async function replyTo(
   } catch (err) {
     return failed(err, log)
   }
+}
+
+/** Replaces a whole address in the request line by its path, and the Host header by its host (RFC 9112, 3.2.2). */
+function useOriginForm(request: IncomingMessage): void {
+  const { url = '' } = request
+  if (url.startsWith('/') || !URL.canParse(url)) return
+  const { protocol, host, pathname, search } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:') return
+  request.url = pathname + search
+  request.headers.host = host
 }
 
 async function route(request: IncomingMessage, response: ServerResponse, { routes, handler }: HttpOptions) {

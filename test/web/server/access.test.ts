@@ -265,6 +265,14 @@ it('a page with a host name that resolves to this machine gets 421 for everythin
   expect(told).toEqual([])
 })
 
+it('a request line may contain the whole address', async () => {
+  const { port } = await openDoor({ page: { 'index.html': 'the page' } })
+  const answer = (path: string) =>
+    rawAnswer(port, `GET http://localhost${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+  expect(await answer('/')).toMatch(/ 200 .*the page/s)
+  expect(await answer('/api/session')).toMatch(/ 200 .*"access"/s)
+})
+
 it.each([
   ...['127.0.0.1:', 'localhost:', '[::1]:8099', '[::FFFF:7F00:1]', '[::ffff:127.0.0.1]', '[::ffff:127.0.0.1]:8099'],
   ...['[2001:db8:0:0:0:0:0:1]:8099', '[2001:0db8::0001]:', '[fe80::1%25eth0]'],

@@ -78,6 +78,19 @@ describe('the HTTP listener', () => {
     expect((await fetch(`${url}/one`)).status).toBe(200)
   })
 
+  it.each([
+    ['http://localhost/one', 'localhost', 200],
+    ['HTTPS://localhost:8099/one?a=b', 'localhost', 200],
+    ['http://localhost/one', 'evil.example', 200],
+    ['http://evil.example/one', 'localhost', 421],
+    ['http://localhost', 'localhost', 404],
+    ['ftp://localhost/one', 'localhost', 404],
+  ])('takes the path and the host name from the request line: %s, with the header %s', async (target, host, status) => {
+    await start()
+    const answer = await raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  })
+
   const ask = (host: string) => raw(`GET /one HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
 
   it.each([

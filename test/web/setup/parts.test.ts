@@ -121,4 +121,11 @@ describe('the file', () => {
     expect(withChoice('hubs_dir: x\nmqtt: # m\n', { hub: at('http://h'), broker })).toContain('mqtt:\n  # m\n  url:')
     expect(withChoice('# nothing\n', { hub: at('http://h'), broker: undefined })).toMatch(/^# nothing\n\nhubs:/)
   })
+
+  test('keeps the line ends of Windows', () => {
+    const text = '# nothing\n# else\nlog: {}\n# c\n# hubs:\n#   a: b\n'
+    const inWindows = (lines: string) => lines.replaceAll('\n', '\r\n')
+    const choice = { hub: at('http://h'), broker: undefined }
+    expect(withChoice(inWindows(text), choice)).toBe(inWindows(withChoice(text, choice)))
+  })
 })

@@ -65,10 +65,11 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Adds the choice to the text of a configuration file. Keeps everything else in the file, including comments. */
+/** Adds the choice to the text of a configuration file. Keeps everything else, including comments and line ends. */
 export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
-  const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
+  const lines = text.replaceAll('\r\n', '\n')
+  const doc: Document = parseDocument(lines.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   // Keep the comments in an empty value, such as hubs that are commented out.
   const replace = (key: string, value: object) => {
@@ -89,7 +90,8 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   }
   // A JSON file must stay JSON, because other programs may read it. `lineWidth: 0` keeps long API keys on one line.
   const isJson = typeof parseJson(text) === 'object'
-  return isJson ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
+  const written = isJson ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
+  return lines === text ? written : written.replaceAll('\n', '\r\n')
 }
 
 /** The texts that replace secrets: a mask if the file was written, or an example if the user must copy the lines. */
