@@ -94,11 +94,6 @@ const rules: readonly Rule[] = [
     return same !== undefined && `http.tokens: ${same.join(' and ')} have the same token; give each its own`
   }),
   mistake(
-    ['guard.backoff', 'guard.backoff_max'],
-    ({ guard: { backoff, backoff_max } }) =>
-      backoff > backoff_max && 'guard.backoff: expected at most guard.backoff_max, which is 10m by default',
-  ),
-  mistake(
     ['updates.policy', 'updates.window.start'],
     ({ updates: { policy, window } }) =>
       policy === 'window' &&

@@ -55,8 +55,6 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['mqtt: { url: mqtts://b, cert_file: pem }', 'mqtt.key_file: missing; mqtt.cert_file…'],
     ['mqtt: { url: mqtts://b, key_file: good }', 'mqtt.cert_file: missing; mqtt.key_file…'],
     ['mqtt: { password: hunter22 }', 'mqtt.username: missing…'],
-    ['guard: { backoff: 15m }', 'guard.backoff: expected at most guard.backoff_max…'],
-    ['guard: { backoff: 2m, backoff_max: 1m }', 'guard.backoff: expected at most guard.backoff_max…'],
     ['mqtt: { embedded: { host: 0.0.0.0 } }', 'mqtt.embedded.host: …mqtt.username and mqtt.password…'],
     ['mqtt: { embedded: { host: 127.0.0.999 } }', 'mqtt.embedded.host: …mqtt.username and mqtt.password…'],
     [
