@@ -4,7 +4,7 @@ import { columns } from '../../base/text.ts'
 import { VERSION } from '../../base/version.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
-import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
+import { errorOf, isUnlicensed, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
@@ -20,11 +20,14 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
+const NO_LICENCE = 'the hub has no valid licence'
+
 export function unreachableReport(pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
+  const noHub = `no hub answers at this address, so the key was not sent (${found.join('; ')})`
   return {
     ...{ format: FORMAT, version: VERSION, usable: false },
-    problems: [`no hub answers at this address, so the key was not sent (${found.join('; ')})`],
+    problems: [Object.values(pings).some(isUnlicensed) ? NO_LICENCE : noHub],
     ...{ hub: null, app: null, operations: [], fields: {}, realtime: null },
     ...{ limit: null, left: null, unseen: null, expectations: [] },
   }
@@ -64,6 +67,7 @@ export function reportOf(wantsWrites: boolean, evidence: Evidence) {
 function unusableBecause({ reading }: Evidence): string[] {
   const apps = reading.answers.get('getApps')
   if (apps === undefined) return ['the list of apps was not requested']
+  if (isUnlicensed(apps)) return [NO_LICENCE]
   const outcome = outcomeOf(apps)
   const wrong = outcome === 'ok' && !isList(apps.value) ? PROBES.getApps.shape(apps.value, '') : undefined
   return [

@@ -98,6 +98,17 @@ describe.concurrent('a hub that is not usable', () => {
     expect(report.problems).toEqual([`the key may not list the apps: ${problem}`])
   })
 
+  test.for([
+    [undefined, { hub: null }],
+    [['getApps'], { hub: { apps: null } }],
+  ] as const)('has no licence, for the operations %j', async ([operation, wanted]) => {
+    const hub = await emulate()
+    hub.behave('subscription-inactive', operation && { operation })
+    const report = await reportOn(hub.url)
+    expect(report).toMatchObject({ usable: false, problems: ['the hub has no valid licence'], ...wanted })
+    expect(said(report)).toEqual(NOTHING)
+  })
+
   test('answers with an invalid list', async () => {
     const hub = await emulate()
     hub.behave('wrong-shape', { operation: 'getApps' })
