@@ -117,6 +117,21 @@ describe.concurrent('a hub that is not usable', () => {
     expect(report.operations.find(({ name }) => name === 'getApps')?.differs).toMatch(/array|string|no record/)
   })
 
+  const named = (ids: readonly number[]) => Object.fromEntries(ids.map((id) => [`app${id}`, { id: `app${id}` }]))
+  test.for([
+    [
+      'more than 5000 apps',
+      200,
+      named([...Array(5001).keys()]),
+      'the list of apps: The hub listed more than 5000 apps',
+    ],
+    ['only a part of the list', 206, named([1]), 'the list of apps has the unexpected status 206'],
+  ] as const)('lists %s', async ([, status, value, problem]) => {
+    const hub = await emulate()
+    hub.behave('pretend', { operation: 'getApps', status, value })
+    expect(await reportOn(hub.url)).toMatchObject({ usable: false, problems: [problem] })
+  })
+
   test('is not a hub: the key is not sent there', { concurrent: false }, async () => {
     const keys: unknown[] = []
     const url = await serve((request, response) => {
