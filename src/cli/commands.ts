@@ -1,4 +1,6 @@
 /** The table of commands, from which parsing, help and documentation are derived. */
+import * as v from 'valibot'
+import { VERSION } from '../base/versions.ts'
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'
@@ -19,6 +21,7 @@ const config = text('FILE', 'configuration file, YAML or JSON; overrides HUB2MQT
 const data = required(text('DIR', 'data folder of the hub, which may be running'))
 const timeout = (doc: string) => withDefault('15s', parsed('DURATION', duration('100ms', '10m'), doc))
 const port = integer(0, 65_535)
+const version = v.pipe(v.string(), v.regex(VERSION, 'expected a version such as 1.0.0'))
 
 export const emulateFlags = {
   host: withDefault('127.0.0.1', text('HOST', 'address to listen on')),
@@ -65,7 +68,7 @@ export const conformanceFlags = {
     'also test changes to the app that --app names, and restore the app afterwards; the hub may have updated it by then',
   ),
   app: text('ID', 'the app to test; default: a running app'),
-  downgrade: text('VERSION', 'with --writes: the older version to install; default: 1.0.0'),
+  downgrade: parsed('VERSION', version, 'with --writes: the older version to install; default: 1.0.0'),
   limits: given("also send six simultaneous requests, to test the hub's rate limit"),
   json: given('print the report as JSON'),
   timeout: timeout('how long to wait for each answer'),

@@ -34,7 +34,11 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
 
 /** Updates all apps. If an update fails, continues with the next app. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
-  const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
+  const isWaiting = (id: string) => {
+    const { update_available, version = null, latest_version } = hub.apps.all.get(id) ?? {}
+    // Some hubs keep offering the installed version.
+    return update_available === true && (version === null || version !== latest_version)
+  }
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)
   const updated: string[] = []
   const failed: { readonly id: string; readonly error: CommandError }[] = []

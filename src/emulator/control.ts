@@ -8,6 +8,7 @@ import { described, type Endpoint, type Input, optional, type Request, requestOf
 import { JSON_TYPE } from './faults.ts'
 import type { AppRecord, EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
+import { HeaderText } from './hub-file.ts'
 import { listeningPort } from './listening-port.ts'
 import { BEHAVIOURS, isBehaviour } from './misbehaviour.ts'
 import { urlOf } from './options.ts'
@@ -106,8 +107,8 @@ export const CONTROL: readonly ControlRow[] = [
   row('POST /reboot', 'Reboots the hub; answers when it is back.', {
     accepts: {
       downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long the hub is down, in milliseconds; default 0.'),
-      version: optional(v.string(), 'The firmware after the reboot.'),
-      id: optional(v.string(), 'The id of the hub after the reboot.'),
+      version: optional(HeaderText, 'The firmware after the reboot.'),
+      id: optional(HeaderText, 'The id of the hub after the reboot.'),
     },
     run: (hub, options) => hub.reboot(options),
   }),

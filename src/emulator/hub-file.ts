@@ -5,7 +5,8 @@ import { described, optional } from './core/endpoint.ts'
 import { FLAVOURS } from './records.ts'
 import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 
-const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'must be visible ASCII characters without spaces'))
+/** A text that the hub sends in a header, such as its id. */
+export const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'must be visible ASCII characters without spaces'))
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII characters'))
 /** The schema of an object. It refuses lists, which Valibot would accept as objects. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')

@@ -8,9 +8,11 @@ import { mapping } from './hub-file.ts'
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
 const Operation = v.picklist(NAMES, 'must be an operation of the hub')
 const count = v.pipe(v.number(), v.minValue(0))
+/** The longest time of a timer. A longer timer would end immediately. */
+const LONGEST_MS = 2 ** 31 - 1
 const Status = v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))
 const status = (usual: number) => optional(Status, `Default ${usual}.`)
-const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
+const ms = (usual: number) => optional(v.pipe(count, v.maxValue(LONGEST_MS)), `Milliseconds; default ${usual}.`)
 const headerValue = v.pipe(v.string(), v.regex(/^[\t -~\x80-\xff]*$/, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
 const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'Number of times; default: until cleared.')

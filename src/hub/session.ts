@@ -134,7 +134,8 @@ export class Session {
       } catch (error) {
         const failure = asHubError(error)
         this.isStarting = false
-        this.#stale = true
+        // After a 429, send no more requests than necessary: the hub may permit only a few at a time.
+        this.#stale ||= failure.code !== 'rate_limited'
         const refused = failure.code === 'unauthorized'
         // A hub that limits requests is not offline (see `#poll`). At a handover, it may limit the first requests,
         // because the former owner has just sent requests.

@@ -192,6 +192,12 @@ describe('all updates of a hub', () => {
     expect(await carryOut({ ...aimed, target }, 'hub update-all')).toEqual({ updated: [] })
   })
 
+  test('leave out an app whose hub keeps offering the installed version', async () => {
+    const aimed = await aim({ apps: [...apps, { id: 'd', version: '1.2.0', record: { updateAvailable: '1.2.0' } }] })
+    expect(await carryOut(aimed, 'hub update-all')).toEqual({ updated: ['a', 'b', 'c'] })
+    expect(updated(aimed)).toEqual(['a', 'b', 'c'])
+  })
+
   test('continue after one that fails, and the first failure is named', async () => {
     const aimed = await withUpdates()
     aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503, times: 2 })

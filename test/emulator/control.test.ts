@@ -55,7 +55,10 @@ describe('over the control port', () => {
     ['PUT /behaviours/pretend', [], 400, 'The body must be a JSON object'],
     ['POST /apps/nobody/crash', {}, 404, 'App Not Found'],
     ['PUT /apps/nobody/devices', { state: 'away' }, 404, 'App Not Found'],
+    ['PUT /behaviours/slow-headers', { ms: 2 ** 31 }, 400, /^ms: /],
     ['POST /reboot', { downMs: -1 }, 400, 'Invalid Parameter: downMs'],
+    ['POST /reboot', { id: 'a\nb' }, 400, 'Invalid Parameter: id'],
+    ['POST /reboot', { version: '' }, 400, 'Invalid Parameter: version'],
     ['GET /nothing', undefined, 404, 'Not Found'],
     ['POST /behaviours', undefined, 404, 'Not Found'],
   ])('%s with %j is refused with a reason', async (line, body, status, reason) => {

@@ -49,6 +49,15 @@ test.concurrent('a hub that answers 429 to its first requests is not offline', a
   expect(watched.history).toEqual(['online polling null'])
 })
 
+test.concurrent('a hub that answers 429 to the list is asked only for the list again', async ({ emulate, hold }) => {
+  const emulated = await emulate()
+  emulated.behave('answer-status', { status: 429, operation: 'getApps', times: 2 })
+  const watched = hold(emulated.url, { realtime: false }, { clock: QUICK })
+  await until('the list', () => watched.hub.apps.complete)
+  expect(asked(emulated, 'getApps')).toBe(3)
+  expect(asked(emulated, 'getSessionMe')).toBe(1)
+})
+
 test('after the first 429 requests are spaced, so that the hub accepts them all', async ({ emulate }) => {
   const emulated = await emulate()
   const client = clientOf(emulated.url)

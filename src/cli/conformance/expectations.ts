@@ -4,7 +4,17 @@
  */
 import { isRecord } from '../../base/json.ts'
 import type { hurry } from './conformance.ts'
-import { errorOf, isAway, isOk, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
+import {
+  errorOf,
+  isAway,
+  isOk,
+  isUnlicensed,
+  kindOf,
+  type Observation,
+  type Outcome,
+  outcomeOf,
+  summary,
+} from './observation.ts'
 import { type Extra, type ProbeName, type Reading, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { Trial, WritesSeen } from './writes.ts'
@@ -86,6 +96,7 @@ export const notTried = (because: string): Verdict => unknown(`not tried: ${beca
 /** Returns the verdict on a failed request: `unknown` if the hub was offline or refused the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
+  if (isUnlicensed(seen)) return unknown(`no licence: ${summary(seen)}`)
   return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
 }
 
@@ -110,7 +121,7 @@ const answer = (name: Name, agrees: (value: unknown) => boolean = () => true) =>
 
 const refusal = (name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean) =>
   ofAnswer(name, (seen) => {
-    const isJudged = !isAway(seen) && ['ok', ...outcomes].includes(outcomeOf(seen))
+    const isJudged = !isAway(seen) && !isUnlicensed(seen) && ['ok', ...outcomes].includes(outcomeOf(seen))
     return isJudged ? verdict(agrees(seen), summary(seen)) : failed(seen)
   })
 

@@ -6,6 +6,7 @@ import { type Answer, header, isGreeting, isPage, parse } from '../../hub/answer
 import { HubError, type HubErrorCode } from '../../hub/errors.ts'
 import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
+import { lacksLicence } from '../../hub/refusal.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
 /** Pause between two requests, because some hubs refuse faster requests. */
@@ -178,6 +179,11 @@ const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 /** Returns `true` if the hub was offline or busy, so that the answer shows nothing about the operation. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
+}
+
+/** Returns `true` if the hub refuses every request because it has no licence, whatever the request and the key are. */
+export function isUnlicensed({ status, value }: Observation): boolean {
+  return status === 403 && isRecord(value) && lacksLicence(`${value['error']} ${value['error_description']}`)
 }
 
 /** Returns the type of a value, for reports. The value itself may be a name or a secret. */

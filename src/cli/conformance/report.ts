@@ -2,9 +2,11 @@
 import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { VERSION } from '../../base/version.ts'
+import { isSuccess } from '../../hub/answer.ts'
 import { decodeApps } from '../../hub/decode.ts'
+import { asHubError } from '../../hub/errors.ts'
 import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
-import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
+import { errorOf, isUnlicensed, kindOf, type Observation, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
@@ -20,11 +22,14 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
+const NO_LICENCE = 'the hub has no valid licence'
+
 export function unreachableReport(pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
+  const noHub = `no hub answers at this address, so the key was not sent (${found.join('; ')})`
   return {
     ...{ format: FORMAT, version: VERSION, usable: false },
-    problems: [`no hub answers at this address, so the key was not sent (${found.join('; ')})`],
+    problems: [Object.values(pings).some(isUnlicensed) ? NO_LICENCE : noHub],
     ...{ hub: null, app: null, operations: [], fields: {}, realtime: null },
     ...{ limit: null, left: null, unseen: null, expectations: [] },
   }
@@ -64,12 +69,13 @@ export function reportOf(wantsWrites: boolean, evidence: Evidence) {
 function unusableBecause({ reading }: Evidence): string[] {
   const apps = reading.answers.get('getApps')
   if (apps === undefined) return ['the list of apps was not requested']
+  if (isUnlicensed(apps)) return [NO_LICENCE]
   const outcome = outcomeOf(apps)
-  const wrong = outcome === 'ok' && !isList(apps.value) ? PROBES.getApps.shape(apps.value, '') : undefined
+  const wrong = outcome === 'ok' ? whyNoList(apps) : undefined
   return [
     ...(outcome === 'refused' ? [`the key may not list the apps: ${summary(apps)}`] : []),
     ...(outcome !== 'ok' && outcome !== 'refused' ? [`the apps cannot be listed: ${summary(apps)}`] : []),
-    ...(wrong === undefined ? [] : [`the list of apps ${wrong}`]),
+    ...(wrong === undefined ? [] : [`the list of apps${wrong}`]),
   ]
 }
 
@@ -114,13 +120,15 @@ function fieldsOf(records: Reading['records']): Record<string, string> {
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
-/** Whether a value is a list that hub2mqtt accepts. Such a list may have a few invalid entries. */
-function isList(value: unknown): boolean {
+/** Returns why hub2mqtt does not accept a list of apps. An acceptable list may have a few invalid entries. */
+function whyNoList({ status, value }: Observation): string | undefined {
+  if (status === null || !isSuccess('GET', status)) return ` has the unexpected status ${status}`
   try {
     decodeApps(value)
-    return true
-  } catch {
-    return false
+    return undefined
+  } catch (error) {
+    const wrong = PROBES.getApps.shape(value, '')
+    return wrong === undefined ? `: ${asHubError(error).message.slice(0, -1)}` : ` ${wrong}`
   }
 }
 

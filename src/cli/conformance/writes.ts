@@ -213,9 +213,10 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
     const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
-    // Remember only items that may have changed. A refused request has changed nothing.
-    if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) touched.add(touches)
-    if (touches !== undefined && outcome === 'no_answer') lost.add(touches)
+    // Remember only items that may have changed. A request that was refused, or not sent, has changed nothing.
+    const isSent = ['ok', 'failed', 'no_answer'].includes(outcome) && seen.failure !== 'unreachable'
+    if (touches !== undefined && isSent) touched.add(touches)
+    if (touches !== undefined && isSent && outcome === 'no_answer') lost.add(touches)
     return seen
   }
 
@@ -235,7 +236,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const after = (isReceived: boolean) =>
       [...announced].flatMap(([one, was]) => (was === isReceived ? [one] : [])).join(', ')
     const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
-    trials.set('events', verdict(after(false) === '', found))
+    // A quick restart may change nothing in the record.
+    trials.set('events', after(false) === 'restartApp' ? unknown(found) : verdict(after(false) === '', found))
   }
 
   async function becomes(wanted: (record: AppRecord) => boolean, ms: number) {

@@ -41,6 +41,7 @@ test.each([
   [[...AT, '--key-file', '/no/such/file'], '--key-file: there is no such file'],
   [[...AT, '--key', 'a', '--writes'], 'needs --app'],
   [[...AT, '--key', 'a', '--downgrade', '1.0.0'], 'needs --writes'],
+  [[...AT, '--key', 'a', '--writes', '--app', 'a', '--downgrade', 'latest'], '--downgrade: expected a version'],
 ])('the error of %j is reported as one of the command line', async (args, message) => {
   expect(await run(args)).toEqual({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
 })

@@ -98,12 +98,38 @@ describe.concurrent('a hub that is not usable', () => {
     expect(report.problems).toEqual([`the key may not list the apps: ${problem}`])
   })
 
+  test.for([
+    [undefined, { hub: null }],
+    [['getApps'], { hub: { apps: null } }],
+  ] as const)('has no licence, for the operations %j', async ([operation, wanted]) => {
+    const hub = await emulate()
+    hub.behave('subscription-inactive', operation && { operation })
+    const report = await reportOn(hub.url)
+    expect(report).toMatchObject({ usable: false, problems: ['the hub has no valid licence'], ...wanted })
+    expect(said(report)).toEqual(NOTHING)
+  })
+
   test('answers with an invalid list', async () => {
     const hub = await emulate()
     hub.behave('wrong-shape', { operation: 'getApps' })
     const report = await reportOn(hub.url)
     expect(report.usable).toBe(false)
     expect(report.operations.find(({ name }) => name === 'getApps')?.differs).toMatch(/array|string|no record/)
+  })
+
+  const named = (ids: readonly number[]) => Object.fromEntries(ids.map((id) => [`app${id}`, { id: `app${id}` }]))
+  test.for([
+    [
+      'more than 5000 apps',
+      200,
+      named([...Array(5001).keys()]),
+      'the list of apps: The hub listed more than 5000 apps',
+    ],
+    ['only a part of the list', 206, named([1]), 'the list of apps has the unexpected status 206'],
+  ] as const)('lists %s', async ([, status, value, problem]) => {
+    const hub = await emulate()
+    hub.behave('pretend', { operation: 'getApps', status, value })
+    expect(await reportOn(hub.url)).toMatchObject({ usable: false, problems: [problem] })
   })
 
   test('is not a hub: the key is not sent there', { concurrent: false }, async () => {

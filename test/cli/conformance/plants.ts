@@ -117,6 +117,7 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
 }
 
 export const ODD: Readonly<Record<string, Plant>> = {
+  'restarts an app without a visible change': pretends('restartApp'),
   'shows no identity': { misbehave: behaves('no-identity') },
   'sends empty answers': { hub: { nothing: 'empty' } },
   'answers 204': { hub: { nothing: '204' } },

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import type { Clock } from '../../../src/base/clock.ts'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
-import { APP, emulate, KEY, open, reportOn } from './support.ts'
+import { APP, emulate, hasty, KEY, open, outcome, reportOn } from './support.ts'
 
 /** The number of writes that the examination sends if the hub executes all of them. */
 const WRITES = 12
@@ -109,4 +110,22 @@ test.concurrent('a hub that takes over the address gets a single request with th
   const report = await reportOn(url, all)
   expect(hub.requests.filter(({ via, key }) => via === 'rest' && key === KEY)).toHaveLength(1)
   expect(report.problems).toEqual([expect.stringContaining('the app may not be restored')])
+})
+
+test.concurrent('an install that never reached the hub leaves no doubt about the version', async () => {
+  const hub = await emulate({ flavour: 'older' })
+  const clock = hasty(200)
+  let reboot: Promise<void> | undefined
+  const rebooting: Clock = {
+    ...clock,
+    after(ms, task) {
+      // The install is the first request after the speech.
+      if (hub.spoken.length > 0) reboot ??= hub.reboot({ downMs: 500 })
+      return clock.after(ms, task)
+    },
+  }
+  const report = await reportOn(hub.url, { app: APP, writes: true, clock: rebooting })
+  expect(outcome(report, 'installFromAppStore')).toBe('no_answer')
+  expect(report).toMatchObject({ left: [], unseen: [], problems: [] })
+  await reboot
 })
