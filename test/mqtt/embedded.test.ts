@@ -36,6 +36,15 @@ describe('the embedded broker', () => {
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
   })
 
+  test('logs that other machines can reach it, and the address on which it listens', async () => {
+    const log = new RecordingLog()
+    await using _ = await startEmbeddedBroker(
+      { ...local, host: '0.0.0.0', username: 'me', password: 'pass' },
+      log.logger,
+    )
+    expect(log.lines).toMatchObject([{ host: '0.0.0.0', message: expect.stringMatching(/in memory.*other machines/) }])
+  })
+
   test('logs once that Home Assistant needs another broker, even if it could not connect', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local, birthTopic: 'homeassistant/status' }, log.logger)
@@ -184,6 +193,31 @@ describe('the embedded broker', () => {
     await until('the last', () => got.includes('last'))
     await second.endAsync(true)
     expect(got).toEqual(['retained', 'next', 'last'])
+  })
+
+  test('releases each message of QoS 2, also if a client acknowledges two in one packet of the network', async () => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    const port = portOf(broker.url)
+    await using sender = await Observer.on(port, { filter: 'none' })
+    const socket = connect(port, '127.0.0.1')
+    let received = ''
+    socket.setEncoding('hex').on('data', (hex: string) => {
+      received += hex
+    })
+    const send = (hex: string) => socket.write(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+    // CONNECT without a clean session, and SUBSCRIBE with QoS 2.
+    send('1010 00044d515454 04 00 0000 0004 6b657074')
+    send('8206 0001 0001 61 02')
+    await until('both answers', () => received.length === 18)
+    received = ''
+    for (const text of ['x', 'y']) await sender.publish('a', text, { qos: 2 })
+    await until('both messages', () => received.length === 32)
+    const ids = [received.slice(10, 14), received.slice(26, 30)]
+    received = ''
+    send(ids.map((id) => `5002${id}`).join(''))
+    await until('both releases', () => received.length === 16)
+    expect(received).toBe(ids.map((id) => `6202${id}`).join(''))
+    socket.destroy()
   })
 
   test('keeps at most 1,000 messages for a client that is away, and all that it gets while it is connected', async () => {
