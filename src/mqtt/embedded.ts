@@ -73,7 +73,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   const aedes = await Aedes.createBroker(brokerOptions(options))
   logProblems(aedes, options.birthTopic, log)
   const store = storeOf(aedes)
-  distinguishReleases(store)
+  acceptReleases(store)
   limitWaiting(aedes, store, log)
   const streams = new Set<Duplex>()
   const onBacklog = (bytes: number) =>
@@ -146,15 +146,16 @@ function storeOf(aedes: Aedes): Store {
   return store
 }
 
-/** Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. */
-function distinguishReleases(store: Store): void {
+/**
+ * Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. The PUBREL of a
+ * retained message, which is not stored, must not fail, because aedes would disconnect the client.
+ */
+function acceptReleases(store: Store): void {
   const update = store.outgoingUpdate.bind(store)
   store.outgoingUpdate = (client, packet) => {
-    const isRelease = packet.brokerId === undefined
-    return update(
-      client,
-      isRelease ? Object.assign(packet, { brokerId: 'pubrel', brokerCounter: packet.messageId }) : packet,
-    )
+    if (packet.brokerId !== undefined) return update(client, packet)
+    const release = Object.assign(packet, { brokerId: 'pubrel', brokerCounter: packet.messageId })
+    return update(client, release).catch(() => undefined)
   }
 }
 

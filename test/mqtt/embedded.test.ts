@@ -220,6 +220,23 @@ describe('the embedded broker', () => {
     socket.destroy()
   })
 
+  test.each([1, 2] as const)(
+    'sends a retained message of QoS 2 to a session that it keeps, with QoS %i',
+    async (qos) => {
+      await using broker = await startEmbeddedBroker({ ...local }, silent)
+      await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+      await sender.publish('a/b', 'retained', { retain: true, qos: 2 })
+      const got: string[] = []
+      const client = await joinKept(broker.url, got)
+      await client.subscribeAsync('a/+', { qos })
+      await until('the retained message', () => got.length === 1)
+      await sender.publish('a/b', 'next', { qos: 2 })
+      await until('the next message', () => got.length === 2)
+      await client.endAsync()
+      expect(got).toEqual(['retained', 'next'])
+    },
+  )
+
   test('keeps at most 1,000 messages for a client that is away, and all that it gets while it is connected', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local }, log.logger)
