@@ -73,7 +73,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   const aedes = await Aedes.createBroker(brokerOptions(options))
   logProblems(aedes, options.birthTopic, log)
   const store = storeOf(aedes)
-  acceptReleases(store)
+  acceptUpdates(store)
   limitWaiting(aedes, store, log)
   const streams = new Set<Duplex>()
   const onBacklog = (bytes: number) =>
@@ -147,15 +147,15 @@ function storeOf(aedes: Aedes): Store {
 }
 
 /**
- * Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. The PUBREL of a
- * retained message, which is not stored, must not fail, because aedes would disconnect the client.
+ * Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. Messages that
+ * are not stored, such as retained ones, must not fail, because aedes would disconnect the client.
  */
-function acceptReleases(store: Store): void {
+function acceptUpdates(store: Store): void {
   const update = store.outgoingUpdate.bind(store)
   store.outgoingUpdate = (client, packet) => {
-    if (packet.brokerId !== undefined) return update(client, packet)
-    const release = Object.assign(packet, { brokerId: 'pubrel', brokerCounter: packet.messageId })
-    return update(client, release).catch(() => undefined)
+    const isRelease = packet.brokerId === undefined
+    if (isRelease) Object.assign(packet, { brokerId: 'pubrel', brokerCounter: packet.messageId })
+    return update(client, packet).catch(() => undefined)
   }
 }
 
@@ -171,7 +171,7 @@ function limitWaiting(aedes: Aedes, store: Store, log: Logger): void {
   aedes.on('clientDisconnect', ({ id }) => connected.delete(id))
   const add = (id: string) => {
     const count = waiting.get(id) ?? 0
-    // A message for a connected client must be stored; otherwise, aedes would disconnect the client.
+    // A message for a connected client is stored, to be sent again if the connection is lost.
     const isKept = count < MAX_WAITING || connected.has(id)
     if (isKept) waiting.set(id, count + 1)
     else if (!logged.has(id)) {

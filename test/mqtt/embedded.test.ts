@@ -261,6 +261,33 @@ describe('the embedded broker', () => {
     expect(log.loud.filter((line) => line.includes('away'))).toHaveLength(2)
   })
 
+  test('keeps the connection of a client that returns to a full queue while messages arrive', async () => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+    const got: string[] = []
+    const first = await joinKept(broker.url, got)
+    await first.subscribeAsync('a', { qos: 1 })
+    await first.endAsync()
+    let sent = 0
+    let enough = false
+    const send = async () => {
+      while (!enough) await sender.publish('a', `new ${sent}`, { qos: sent++ % 2 === 0 ? 1 : 2 })
+    }
+    const sending = Promise.all(Array.from({ length: 50 }, send))
+    try {
+      for (let round = 1; round <= 5; round += 1) {
+        await until('a full queue', () => sent > round * 1_500)
+        const client = await joinKept(broker.url, got)
+        await sender.publish('a', `last ${round}`, { qos: 1 })
+        await until('the last message', () => got.includes(`last ${round}`))
+        await client.endAsync(true)
+      }
+    } finally {
+      enough = true
+      await sending
+    }
+  })
+
   test('closes with clients connected, also if closed twice', async () => {
     const broker = await startAedes()
     await using one = startLink({ url: broker.url })
