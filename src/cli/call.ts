@@ -94,11 +94,17 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, the transaction identifies the answer. */
+/**
+ * Adds a transaction, if the payload can contain one. Under MQTT 3.1.1, the transaction identifies the answer. The rest
+ * of the payload is left as it is written, because `JSON.stringify` would change large numbers.
+ */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
-  const value = payload === '' ? {} : readJson(v.unknown(), payload)
-  return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
+  const text = payload === '' ? '{}' : payload
+  const value = readJson(v.unknown(), text)
+  if (!isRecord(value) || 'transaction' in value) return payload
+  const first = `{"transaction":${JSON.stringify(mark)}`
+  return `${first}${Object.keys(value).length === 0 ? '' : ','}${text.trimStart().slice(1)}`
 }
 
 type Answer = { readonly text: string; readonly ok: boolean; readonly transaction: unknown }

@@ -155,10 +155,14 @@ export function decodeText(payload: Uint8Array): string {
   }
 }
 
-/** Reads the transaction of an otherwise invalid payload, so that the requester can match the refusal. */
+/**
+ * Reads the transaction of an otherwise invalid payload, so that the requester can match the refusal. The payload may
+ * be nested too deeply, and its other numbers may be rounded.
+ */
 export function peekTransaction(payload: Uint8Array): string | number | null {
+  const revive: typeof asSent = (key, value, context) => (key === 'transaction' ? asSent(key, value, context) : value)
   try {
-    const value = parseJson(withoutMark(decodeText(payload)))
+    const value: unknown = JSON.parse(withoutMark(decodeText(payload)), revive)
     return check(v.object({ transaction: ENVELOPE.entries.transaction }), value).transaction ?? null
   } catch {
     return null

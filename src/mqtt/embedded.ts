@@ -22,6 +22,7 @@ export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
+const OPEN_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, also for other machines'
 
 interface EmbeddedBrokerOptions {
   /** Addresses beyond loopback require `username` and `password`. */
@@ -71,7 +72,9 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   }
   const aedes = await Aedes.createBroker(brokerOptions(options))
   logProblems(aedes, options.birthTopic, log)
-  limitWaiting(aedes, log)
+  const store = storeOf(aedes)
+  acceptUpdates(store)
+  limitWaiting(aedes, store, log)
   const streams = new Set<Duplex>()
   const onBacklog = (bytes: number) =>
     log.warn({ waiting_bytes: bytes }, 'dropping an MQTT client: it does not read the messages of its subscriptions')
@@ -100,7 +103,8 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   }
   try {
     const url = `mqtt://${await listening(tcp, host, port)}`
-    log.info({ url }, EMBEDDED_BROKER_NOTICE)
+    if (isLoopback(host)) log.info({ url }, EMBEDDED_BROKER_NOTICE)
+    else log.info({ url, host }, OPEN_BROKER_NOTICE)
     return { url, close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close()
@@ -128,15 +132,35 @@ interface Store {
   outgoingEnqueueCombi(subscriptions: readonly { readonly clientId: string }[], packet: unknown): Promise<void>
   /** Resolves to the removed message, if any. */
   outgoingClearMessageId(client: { readonly id: string }, packet: unknown): Promise<unknown>
+  outgoingUpdate(client: unknown, packet: { readonly brokerId?: string; readonly messageId: number }): Promise<unknown>
 }
 
 const isStore = (value: unknown): value is Store =>
-  typeof value === 'object' && value !== null && 'outgoingEnqueueCombi' in value && 'outgoingClearMessageId' in value
+  typeof value === 'object' &&
+  value !== null &&
+  ['outgoingEnqueueCombi', 'outgoingClearMessageId', 'outgoingUpdate'].every((name) => name in value)
 
-/** Limits the messages for clients that do not come back, because aedes never ends their sessions. */
-function limitWaiting(aedes: Aedes, log: Logger): void {
+function storeOf(aedes: Aedes): Store {
   const store: unknown = Reflect.get(aedes, 'persistence')
   if (!isStore(store)) throw new TypeError('The store of aedes has changed.')
+  return store
+}
+
+/**
+ * Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. Messages that
+ * are not stored, such as retained ones, must not fail, because aedes would disconnect the client.
+ */
+function acceptUpdates(store: Store): void {
+  const update = store.outgoingUpdate.bind(store)
+  store.outgoingUpdate = (client, packet) => {
+    const isRelease = packet.brokerId === undefined
+    if (isRelease) Object.assign(packet, { brokerId: 'pubrel', brokerCounter: packet.messageId })
+    return update(client, packet).catch(() => undefined)
+  }
+}
+
+/** Limits the messages for clients that do not come back, because aedes never ends their sessions. */
+function limitWaiting(aedes: Aedes, store: Store, log: Logger): void {
   const connected = new Set<string>()
   const waiting = new Map<string, number>()
   const logged = new Set<string>()
@@ -147,7 +171,7 @@ function limitWaiting(aedes: Aedes, log: Logger): void {
   aedes.on('clientDisconnect', ({ id }) => connected.delete(id))
   const add = (id: string) => {
     const count = waiting.get(id) ?? 0
-    // A message for a connected client must be stored; otherwise, aedes would disconnect the client.
+    // A message for a connected client is stored, to be sent again if the connection is lost.
     const isKept = count < MAX_WAITING || connected.has(id)
     if (isKept) waiting.set(id, count + 1)
     else if (!logged.has(id)) {

@@ -55,6 +55,16 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     expect(JSON.parse(text).error.code).toBe('unknown_command')
   })
 
+  test('sends the payload as it was written, so that a number that would be rounded is refused', async () => {
+    const topic = `home/app/${world.app}/cmd/set-setting`
+    for (const value of ['12345678901234567890', '1e400']) {
+      const { text } = await ask(topic, `{"name":"a","value":${value}}`)
+      expect(JSON.parse(text)).toMatchObject({ error: { code: 'invalid_payload' } })
+    }
+    const { ok } = await ask(`home/app/${world.app}/cmd/get`, ' { } ')
+    expect(ok).toBe(true)
+  })
+
   test('ignores answers to other calls', async () => {
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
     const names = ['a', 'b', 'c', 'd']

@@ -277,6 +277,12 @@ describe('the bytes of a command', () => {
   test('have a readable transaction even if the rest is nonsense, so that the refusal is matched to its command', () => {
     const peeked = ['{"transaction":7,"nonsense":[]}', '{"transaction":"t","expires_at":"soon"}', '{}', '[]', 'x']
     expect(peeked.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't', null, null, null])
+    const refused = [`{"transaction":7,"a":1e400}`, `{"a":${'9'.repeat(20)},"transaction":"t"}`]
+    expect(refused.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't'])
+    expect(peekTransaction(bytes(`{"transaction":7,"a":${'['.repeat(33)}${']'.repeat(33)}}`))).toBe(7)
+    expect(peekTransaction(bytes(`{"transaction":${'9'.repeat(20)}}`))).toBeNull()
+    const deep = `{"transaction":7,"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
+    expect([7, null]).toContain(peekTransaction(bytes(deep)))
     expect(peekTransaction(bytes('{"transaction":{}}'))).toBeNull()
     expect(peekTransaction(new Uint8Array([0xff]))).toBeNull()
   })

@@ -36,6 +36,15 @@ describe('the embedded broker', () => {
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
   })
 
+  test('logs that other machines can reach it, and the address on which it listens', async () => {
+    const log = new RecordingLog()
+    await using _ = await startEmbeddedBroker(
+      { ...local, host: '0.0.0.0', username: 'me', password: 'pass' },
+      log.logger,
+    )
+    expect(log.lines).toMatchObject([{ host: '0.0.0.0', message: expect.stringMatching(/in memory.*other machines/) }])
+  })
+
   test('logs once that Home Assistant needs another broker, even if it could not connect', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local, birthTopic: 'homeassistant/status' }, log.logger)
@@ -186,6 +195,48 @@ describe('the embedded broker', () => {
     expect(got).toEqual(['retained', 'next', 'last'])
   })
 
+  test('releases each message of QoS 2, also if a client acknowledges two in one packet of the network', async () => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    const port = portOf(broker.url)
+    await using sender = await Observer.on(port, { filter: 'none' })
+    const socket = connect(port, '127.0.0.1')
+    let received = ''
+    socket.setEncoding('hex').on('data', (hex: string) => {
+      received += hex
+    })
+    const send = (hex: string) => socket.write(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+    // CONNECT without a clean session, and SUBSCRIBE with QoS 2.
+    send('1010 00044d515454 04 00 0000 0004 6b657074')
+    send('8206 0001 0001 61 02')
+    await until('both answers', () => received.length === 18)
+    received = ''
+    for (const text of ['x', 'y']) await sender.publish('a', text, { qos: 2 })
+    await until('both messages', () => received.length === 32)
+    const ids = [received.slice(10, 14), received.slice(26, 30)]
+    received = ''
+    send(ids.map((id) => `5002${id}`).join(''))
+    await until('both releases', () => received.length === 16)
+    expect(received).toBe(ids.map((id) => `6202${id}`).join(''))
+    socket.destroy()
+  })
+
+  test.each([1, 2] as const)(
+    'sends a retained message of QoS 2 to a session that it keeps, with QoS %i',
+    async (qos) => {
+      await using broker = await startEmbeddedBroker({ ...local }, silent)
+      await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+      await sender.publish('a/b', 'retained', { retain: true, qos: 2 })
+      const got: string[] = []
+      const client = await joinKept(broker.url, got)
+      await client.subscribeAsync('a/+', { qos })
+      await until('the retained message', () => got.length === 1)
+      await sender.publish('a/b', 'next', { qos: 2 })
+      await until('the next message', () => got.length === 2)
+      await client.endAsync()
+      expect(got).toEqual(['retained', 'next'])
+    },
+  )
+
   test('keeps at most 1,000 messages for a client that is away, and all that it gets while it is connected', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local }, log.logger)
@@ -208,6 +259,33 @@ describe('the embedded broker', () => {
       expect(got.splice(0).filter((text) => text.startsWith(name))).toHaveLength(1_000)
     }
     expect(log.loud.filter((line) => line.includes('away'))).toHaveLength(2)
+  })
+
+  test('keeps the connection of a client that returns to a full queue while messages arrive', async () => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+    const got: string[] = []
+    const first = await joinKept(broker.url, got)
+    await first.subscribeAsync('a', { qos: 1 })
+    await first.endAsync()
+    let sent = 0
+    let enough = false
+    const send = async () => {
+      while (!enough) await sender.publish('a', `new ${sent}`, { qos: sent++ % 2 === 0 ? 1 : 2 })
+    }
+    const sending = Promise.all(Array.from({ length: 50 }, send))
+    try {
+      for (let round = 1; round <= 5; round += 1) {
+        await until('a full queue', () => sent > round * 1_500)
+        const client = await joinKept(broker.url, got)
+        await sender.publish('a', `last ${round}`, { qos: 1 })
+        await until('the last message', () => got.includes(`last ${round}`))
+        await client.endAsync(true)
+      }
+    } finally {
+      enough = true
+      await sending
+    }
   })
 
   test('closes with clients connected, also if closed twice', async () => {

@@ -75,6 +75,7 @@ export function shortForm(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return [...new Set(schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any' : shortForm(one))))].join(' | ')
   }
+  if (schema.const !== undefined) return String(schema.const)
   if (schema.enum !== undefined) return schema.enum.map(String).join(' | ')
   if (schema.type !== 'object') return typeof schema.type === 'string' ? schema.type : 'any'
   const keys = Object.entries(schema.properties ?? {}).map(([key, value]) => {

@@ -82,6 +82,10 @@ describe('a page for users', () => {
   })
 })
 
+describe('the table of commands', () => {
+  it('names the only value of a key', () => expect(text('docs/mqtt.md')).toContain('forget?: true}'))
+})
+
 describe('the README', () => {
   it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
 
