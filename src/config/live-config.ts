@@ -28,6 +28,8 @@ export class LiveConfig implements Live {
   /** Number of files in the folder of `hubs_dir` when it was last applied; `null` if no folder is configured. */
   #hubFiles: number | null
   #isRecheck = false
+  /** The mistakes that the last reload has found. */
+  #mistakes: readonly string[] = []
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
   #cancelRecheck: () => void = () => {}
 
@@ -52,14 +54,18 @@ export class LiveConfig implements Live {
 
   readonly stop = (): void => this.#cancelRecheck()
 
-  /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
-  readonly reload = (): void => {
+  /**
+   * Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration.
+   * @param isRetry whether to ignore mistakes that were logged before
+   * @returns whether the configuration was valid
+   */
+  readonly reload = (isRetry = false): boolean => {
     const log = this.#log
     try {
-      const loaded = this.#readValid()
+      const loaded = this.#readValid(isRetry)
       if (loaded === undefined) {
-        this.#onReload(undefined)
-        return
+        if (!isRetry) this.#onReload(undefined)
+        return false
       }
       const before = this.value
       const after = takeOver(before, loaded.config)
@@ -72,13 +78,17 @@ export class LiveConfig implements Live {
     } catch (err) {
       log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
     }
+    return true
   }
 
   /** Returns `undefined` if the new configuration is invalid. Includes the known hubs if these must be kept for now. */
-  #readValid(): Loaded | undefined {
+  #readValid(isRetry: boolean): Loaded | undefined {
     const log = this.#log
     const loaded = this.#read()
+    const known = this.#mistakes
+    this.#mistakes = loaded instanceof ConfigError ? loaded.mistakes : []
     if (loaded instanceof ConfigError) {
+      if (isRetry && isDeepStrictEqual(known, loaded.mistakes)) return undefined
       for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
       log.error('invalid configuration; the previous one stays in effect')
       return undefined
