@@ -50,6 +50,26 @@ test.each([
   },
 )
 
+test('a new key that cannot be read because of mistakes elsewhere is reported once', () => {
+  const { lines, log } = recordedLog()
+  let yaml = HUB
+  const source = () => {
+    const mistakes = mistakesOf({ yaml })
+    if (mistakes.length > 0) throw new ConfigError(mistakes)
+    return load({ yaml })
+  }
+  const live = new LiveConfig(source(), source, log, new FakeClock())
+  const warned = () => lines.filter((line) => line.includes('"level":"warn"'))
+  yaml = `${HUB}commands: { read_only: perhaps }\n`
+  expect([live.renewKey('home'), live.renewKey('home')]).toEqual([false, false])
+  expect(warned()).toEqual([expect.stringContaining('commands.read_only')])
+  yaml = HUB
+  live.renewKey('home')
+  yaml = `${HUB}commands: { read_only: perhaps }\n`
+  live.credentials()
+  expect(warned()).toHaveLength(2)
+})
+
 test('a retry applies what is valid by now, and logs only mistakes that have changed', () => {
   const { lines, log } = recordedLog()
   let yaml = HUB
