@@ -84,6 +84,8 @@ chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_
 if [ ! -e hub2mqtt/hub2mqtt.yaml ]; then
   sed "s#http://emulated-hub:8080#$(printf %s "$address" | sed 's/[\\#&]/\\&/g')#" config/demo/hub2mqtt/hub2mqtt.yaml > "$partial"
   mv "$partial" hub2mqtt/hub2mqtt.yaml
+elif ! grep -qwF "$address" hub2mqtt/hub2mqtt.yaml; then
+  say "hub2mqtt/hub2mqtt.yaml already exists and is not changed; if the hub has moved, set its url there to $address"
 fi
 if [ ! -e hub2mqtt/hub2mqtt.env ]; then
   cp config/demo/hub2mqtt/hub2mqtt.env "$partial"

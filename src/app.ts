@@ -3,7 +3,7 @@ import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
 import { openCluster } from './cluster/cluster.ts'
 import { membershipOf } from './cluster/fleet.ts'
-import { brokerAccess, linkOptions, openBroker } from './config/broker.ts'
+import { brokerAccess, linkOptions, openBroker, withLogin } from './config/broker.ts'
 import { watchFolder } from './config/hubs-dir.ts'
 import { LiveConfig, type Load } from './config/live-config.ts'
 import type { Loaded } from './config/load.ts'
@@ -48,10 +48,14 @@ export async function run(options: RunOptions): Promise<void> {
   const keys = new ApiKeys(live)
 
   await using broker = await openBroker(config, log.child({ part: 'broker' }))
-  const access = () => brokerAccess(live.value.mqtt, broker.urls)
-  const cluster = await openCluster({ live, topics, broker: access, clock, log, random }, membership)
+  const access = brokerAccess(config.mqtt, broker.urls, log.child({ part: 'mqtt' }))
+  const current = () => withLogin(access, live.value.mqtt)
+  const cluster = await openCluster({ live, topics, broker: current, clock, log, random }, membership)
   const { fleet, rollouts } = cluster
-  const linked = { ...linkOptions(live, broker, topics, fleet?.memberStates ?? [], fleet?.mayAct), redact: keys.redact }
+  const linked = {
+    ...linkOptions(live, { access, instance: broker.instance }, topics, fleet?.memberStates ?? [], fleet?.mayAct),
+    redact: keys.redact,
+  }
   await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
   const limits = { mayAct: fleet?.mayAct, isBusy: () => link.isBusy }
   await using hubs = new Hubs({ live, keys, ...limits, onCall: metrics?.called, clock, log, random })

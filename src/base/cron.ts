@@ -22,6 +22,12 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
+/** Returns whether the machine's time zone is known. Otherwise, for example if `TZ` is misspelt, Node.js uses UTC. */
+export function isLocalTimeKnown(): boolean {
+  const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone
+  return zone !== undefined && zone !== 'Etc/Unknown'
+}
+
 /** Caches the next match of each expression until the time of this match, because computing it is expensive. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
 const MAX_KNOWN = 100

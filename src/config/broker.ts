@@ -37,26 +37,38 @@ export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logge
 
 type Mqtt = Config['mqtt']
 
-export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions {
+/** @param log where a certificate or key that can no longer be read is reported */
+export function brokerAccess(mqtt: Mqtt, urls: readonly string[], log?: Pick<Logger, 'warn'>): BrokerOptions {
   const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
     // The embedded broker supports only MQTT 3.1.1.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
-    ca: pem(caFile),
-    cert: pem(certFile),
-    key: pem(keyFile),
+    ca: pem(caFile, log),
+    cert: pem(certFile, log),
+    key: pem(keyFile, log),
   }
 }
 
+export function withLogin(access: BrokerOptions, mqtt: Mqtt): BrokerOptions {
+  const { username, password } = camelKeys(mqtt)
+  return { ...access, username, password }
+}
+
 /** Reads the file at once, and again for each connection. Uses the former content if the file cannot be read then. */
-function pem(path: string | undefined): (() => Buffer) | undefined {
+function pem(path: string | undefined, log: Pick<Logger, 'warn'> | undefined): (() => Buffer) | undefined {
   if (path === undefined) return undefined
   let content = readPlain(path)
+  let isReadable = true
   return () => {
     try {
       content = readPlain(path)
-    } catch {}
+      isReadable = true
+    } catch (error) {
+      const reason = systemCode(error)
+      if (isReadable) log?.warn({ file: path, reason }, 'a file cannot be read again: its former content stays in use')
+      isReadable = false
+    }
     return content
   }
 }
@@ -77,7 +89,7 @@ export function brokerUrls({
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
-  { urls, instance }: { readonly urls: readonly string[]; readonly instance: number },
+  { access, instance }: { readonly access: BrokerOptions; readonly instance: number },
   topics: Topics,
   others: readonly string[],
   mayAct: (() => boolean) | undefined,
@@ -85,7 +97,7 @@ export function linkOptions(
   const { mqtt, discovery } = live.value
   const filters = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
   return {
-    ...brokerAccess(mqtt, urls),
+    ...access,
     clientId: clientIdOf(mqtt, topics, instance),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),

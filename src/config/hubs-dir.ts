@@ -48,20 +48,25 @@ export function readHubsDir(
 /** Milliseconds between checks of the folder. */
 export const CHECK_MS = 10_000
 
-/** Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now). */
+/**
+ * Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now).
+ * @param onChange returns whether the change was applied. If not, it is called again at each check, because the cause
+ *   may be outside the folder: the file of a secret may be missing still, or the mode of a file may be wrong
+ */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
-  onChange: () => void,
+  onChange: (isRetry: boolean) => boolean,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   let last = await readStamps(folder)
-  if (last.changedAt > readAt && !signal.aborted) onChange()
+  let isRefused = last.changedAt > readAt && !signal.aborted && !onChange(false)
   for (;;) {
     await sleep(clock, CHECK_MS, signal)
     const now = await readStamps(folder)
     if (signal.aborted) return
-    if (now.stamps !== last.stamps) onChange()
+    const isRetry = now.stamps === last.stamps
+    if (!isRetry || isRefused) isRefused = !onChange(isRetry)
     last = now
   }
 }

@@ -28,6 +28,8 @@ export class LiveConfig implements Live {
   /** Number of files in the folder of `hubs_dir` when it was last applied; `null` if no folder is configured. */
   #hubFiles: number | null
   #isRecheck = false
+  /** The mistakes that the last reading of the sources has found. */
+  #mistakes: readonly string[] = []
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
   #cancelRecheck: () => void = () => {}
 
@@ -52,14 +54,18 @@ export class LiveConfig implements Live {
 
   readonly stop = (): void => this.#cancelRecheck()
 
-  /** Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration. */
-  readonly reload = (): void => {
+  /**
+   * Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration.
+   * @param isRetry whether to ignore mistakes that were logged before
+   * @returns whether the configuration was valid
+   */
+  readonly reload = (isRetry = false): boolean => {
     const log = this.#log
     try {
-      const loaded = this.#readValid()
+      const loaded = this.#readValid(isRetry)
       if (loaded === undefined) {
-        this.#onReload(undefined)
-        return
+        if (!isRetry) this.#onReload(undefined)
+        return false
       }
       const before = this.value
       const after = takeOver(before, loaded.config)
@@ -72,13 +78,15 @@ export class LiveConfig implements Live {
     } catch (err) {
       log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
     }
+    return true
   }
 
   /** Returns `undefined` if the new configuration is invalid. Includes the known hubs if these must be kept for now. */
-  #readValid(): Loaded | undefined {
+  #readValid(isRetry: boolean): Loaded | undefined {
     const log = this.#log
-    const loaded = this.#read()
+    const { loaded, isKnown } = this.#look()
     if (loaded instanceof ConfigError) {
+      if (isRetry && isKnown) return undefined
       for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
       log.error('invalid configuration; the previous one stays in effect')
       return undefined
@@ -148,12 +156,21 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads the sources again to find a changed secret. Mistakes are reported only by the next reload. */
+  /** Reads the sources again to find a changed secret. */
   #reread(): Config | undefined {
-    const loaded = this.#read()
+    const { loaded, isKnown } = this.#look()
     if (!(loaded instanceof ConfigError)) return loaded.config
-    this.#log.debug({ mistakes: loaded.mistakes }, 'the configuration cannot be read again')
+    const { mistakes } = loaded
+    if (!isKnown) this.#log.warn({ mistakes }, 'refused credentials cannot be read again: the configuration is invalid')
     return undefined
+  }
+
+  /** Also returns whether the last reading has found the same mistakes. */
+  #look() {
+    const loaded = this.#read()
+    const known = this.#mistakes
+    this.#mistakes = loaded instanceof ConfigError ? loaded.mistakes : []
+    return { loaded, isKnown: isDeepStrictEqual(known, this.#mistakes) }
   }
 
   #read(): Loaded | ConfigError {

@@ -1,3 +1,4 @@
+import { isLocalTimeKnown } from '../base/cron.ts'
 import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
@@ -100,7 +101,20 @@ const rules: readonly Rule[] = [
       window.start === null &&
       'updates.window.start: missing; updates.policy: window requires it',
   ),
+  warning(
+    ['guard.quiet_hours', 'guard.schedule', 'guard.time_zone'],
+    ({ guard: { quiet_hours, schedule, time_zone } }) =>
+      (quiet_hours !== null || schedule.size > 0) && time_zone === null && unknownZone('guard'),
+  ),
+  warning(
+    ['updates.policy', 'updates.time_zone'],
+    ({ updates: { policy, time_zone } }) => policy === 'window' && time_zone === null && unknownZone('updates'),
+  ),
 ]
+
+const unknownZone = (part: 'guard' | 'updates') =>
+  !isLocalTimeKnown() &&
+  `${part}.time_zone: missing, and the time zone of this machine (TZ) is unknown, so times are in UTC; give ${part}.time_zone`
 
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {
   const lines: { readonly mistakes: string[]; readonly warnings: string[] } = { mistakes: [], warnings: [] }

@@ -34,7 +34,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
     ({ host }, code) =>
       advice(
         `the certificate of ${host} is not trusted (${code})`,
-        'use https://<address with dashes>.homey.homeylocal.com, where a Homey has a public certificate; set NODE_EXTRA_CA_CERTS to the file of your own authority; or use http://',
+        'use https://<address with dashes>.homey.homeylocal.com, where a Homey has a public certificate; set NODE_EXTRA_CA_CERTS to the file of your own authority and restart hub2mqtt; or use http://',
       ),
   ],
 ]

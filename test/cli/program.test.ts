@@ -59,6 +59,20 @@ describe('the program', () => {
     expect(await performed(['--help'])).toEqual({ status: 0, stdout: help, stderr: '' })
   })
 
+  test('warns that times are in UTC if the machine has an unknown time zone, and a schedule depends on it', async () => {
+    const hub = { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: 'key', TZ: 'Europe/Berln' }
+    const quiet = { ...hub, HUB2MQTT_GUARD_QUIET_HOURS: '23:00-07:00' }
+    const window = { ...hub, HUB2MQTT_UPDATES_POLICY: 'window', HUB2MQTT_UPDATES_WINDOW_START: '0 4 * * *' }
+    const warned = async (env: Environment) => (await program(['check-config'], env)).stderr
+    expect(await warned(quiet)).toMatch(/warning: guard\.time_zone: missing, .*UTC/)
+    const schedule = { ...hub, HUB2MQTT_GUARD_SCHEDULE: '{"com.athom.hue":"0 4 * * 1"}' }
+    expect(await warned(schedule)).toMatch(/warning: guard\.time_zone: missing, .*UTC/)
+    expect(await warned(window)).toMatch(/warning: updates\.time_zone: missing, .*UTC/)
+    expect(await warned({ ...quiet, HUB2MQTT_GUARD_TIME_ZONE: 'Europe/Berlin' })).toBe('')
+    expect(await warned({ ...window, TZ: 'Europe/Berlin' })).toBe('')
+    expect(await warned(hub)).toBe('')
+  })
+
   test('runs to its end if its output is not read', async () => {
     const env = { ...PORTS, HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: 'key' }
     const child = spawn(process.execPath, [PROGRAM, 'doctor'], { env, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -80,6 +80,13 @@ it('creates every secret of the compose file, readable only for its owner, and n
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1\n')
 })
 
+it('says that an existing configuration keeps its address', () => {
+  const kept = /hub2mqtt\.yaml already exists.*http:\/\/10\.0\.0\.1$/m
+  expect(make('key-of-my-hub\n', 'http://10.0.0.11').stderr).not.toMatch(kept)
+  expect(make('', 'http://10.0.0.11').stderr).not.toMatch(kept)
+  expect(make('', 'http://10.0.0.1').stderr).toMatch(kept)
+})
+
 it('requires an API key, and asks for it again', () => {
   for (const input of ['\n', '']) {
     expect(make(input, 'http://10.0.0.1')).toMatchObject({ status: 1, stderr: expect.stringContaining('is required') })

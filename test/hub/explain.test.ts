@@ -18,6 +18,12 @@ test.each([
   ['unreachable', '', 'nothing answers at 10.0.0.1:81', 'the hub is on'],
   ['unreachable', 'ERR_SSL_WRONG_VERSION_NUMBER', '10.0.0.1:81 does not speak TLS', 'http://'],
   ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'the certificate of 10.0.0.1:81 is not trusted', 'homeylocal.com'],
+  [
+    'unreachable',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'is not trusted',
+    'NODE_EXTRA_CA_CERTS to the file of your own authority and restart',
+  ],
   ['no_answer', 'UND_ERR_SOCKET', 'does not answer like a hub: What was said', 'https://'],
   ['unauthorized', '', 'the hub does not accept the API key', 'https://my.homey.app'],
   ['forbidden', '', 'the API key lacks a permission', 'homey.app.readonly'],

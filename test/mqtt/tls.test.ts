@@ -5,6 +5,7 @@ import { temporaryFolder } from '../support/at-end.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Authority, openssl } from '../support/certificates.ts'
+import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
@@ -71,10 +72,29 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     // A missing file is not a reason to give up: it may be replaced in a moment.
     rmSync(join(own, 'client.key'))
     await until('the refusal', () => bridge.lines.some((line) => line.includes('"reason":"tls"')))
+    const unreadable = () => bridge.lines.filter((line) => line.includes('its former content stays in use'))
+    expect(unreadable()).toEqual([expect.stringMatching(/client\.key.*ENOENT/)])
     renew(renewed)
     await until('the new connection', () =>
       bridge.lines.some((line) => line.includes('connected to the MQTT broker again')),
     )
+    expect(unreadable()).toHaveLength(1)
+  })
+
+  test('a rollout connects although a certificate is missing at the moment', async () => {
+    const { port, config } = await listener()
+    await using broker = await Mosquitto.start({ config })
+    const own = join(temporaryFolder(), 'ca.pem')
+    copyFileSync(authority.file('ca.pem'), own)
+    const hub = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key', MQTT_URL: `mqtts://127.0.0.1:${port}` }
+    await using bridge = startBridge({ ...hub, MQTT_CA_FILE: own, COMMANDS_ALLOW: 'bridge/rollout' })
+    await until('the connection', () => bridge.lines.some((line) => line.includes('connected to the MQTT broker (')))
+    await using observer = await Observer.on(broker.port, { filter: 'hub2mqtt/bridge/result/rollout' })
+    rmSync(own)
+    const order = { command: 'restart', app: 'com.example.lights', transaction: 't' }
+    await observer.publish('hub2mqtt/bridge/cmd/rollout', JSON.stringify(order))
+    await until('the answer', () => observer.seen.length === 1)
+    expect(observer.seen[0]?.text).toContain('No app on any hub matches')
   })
 
   test('a client certificate is accepted', async () => {

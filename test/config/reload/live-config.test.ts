@@ -50,6 +50,51 @@ test.each([
   },
 )
 
+test('a new key that cannot be read because of mistakes elsewhere is reported once', () => {
+  const { lines, log } = recordedLog()
+  let yaml = HUB
+  const source = () => {
+    const mistakes = mistakesOf({ yaml })
+    if (mistakes.length > 0) throw new ConfigError(mistakes)
+    return load({ yaml })
+  }
+  const live = new LiveConfig(source(), source, log, new FakeClock())
+  const warned = () => lines.filter((line) => line.includes('"level":"warn"'))
+  yaml = `${HUB}commands: { read_only: perhaps }\n`
+  expect([live.renewKey('home'), live.renewKey('home')]).toEqual([false, false])
+  expect(warned()).toEqual([expect.stringContaining('commands.read_only')])
+  yaml = HUB
+  live.renewKey('home')
+  yaml = `${HUB}commands: { read_only: perhaps }\n`
+  live.credentials()
+  expect(warned()).toHaveLength(2)
+})
+
+test('a retry applies what is valid by now, and logs only mistakes that have changed', () => {
+  const { lines, log } = recordedLog()
+  let yaml = HUB
+  const source = () => {
+    const mistakes = mistakesOf({ yaml })
+    if (mistakes.length > 0) throw new ConfigError(mistakes)
+    return load({ yaml })
+  }
+  const live = new LiveConfig(source(), source, log, new FakeClock())
+  const reloads: unknown[] = []
+  live.start((reloaded) => reloads.push(reloaded !== undefined))
+  const refused = () => lines.filter((line) => line.includes('stays in effect')).length
+  yaml = `${HUB}commands: { read_only: perhaps }\n`
+  expect(live.reload()).toBe(false)
+  expect([live.reload(true), live.reload(true), refused()]).toEqual([false, false, 1])
+  yaml = `${HUB}log: { level: perhaps }\n`
+  expect([live.reload(true), live.reload(true), refused()]).toEqual([false, false, 2])
+  yaml = `${HUB}commands: { read_only: true }\n`
+  expect(live.reload(true)).toBe(true)
+  expect(live.value.commands.read_only).toBe(true)
+  expect(reloads).toEqual([false, true])
+  yaml = `${HUB}log: { level: perhaps }\n`
+  expect([live.reload(true), refused()]).toEqual([false, 3])
+})
+
 describe('a folder of hubs that has become empty', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 

@@ -11,11 +11,12 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()
   const ending = new AbortController()
-  const state = { changes: 0 }
+  const state = { changes: 0, retries: 0, isApplied: true }
   const file = (name: string) => join(folder, name)
   writeFileSync(file('home.yaml'), 'url: http://192.168.1.20\n')
-  const onChange = () => {
-    state.changes += 1
+  const onChange = (isRetry: boolean) => {
+    state[isRetry ? 'retries' : 'changes'] += 1
+    return state.isApplied
   }
   const watching = watchFolder({ folder, readAt }, onChange, clock, ending.signal)
   onTestFinished(async () => {
@@ -60,4 +61,19 @@ test('a file that was written after it was read, and before the first check, is 
   const { state, check } = watched(0)
   await check(1)
   expect(state.changes).toBe(1)
+})
+
+test('a change that is refused is tried again at each check until it is applied', async () => {
+  const { state, file, check } = watched()
+  state.isApplied = false
+  await check(1)
+  writeFileSync(file('attic.yaml'), 'url: http://192.168.1.21\n')
+  await check(2)
+  await check(3)
+  await check(4)
+  expect(state).toMatchObject({ changes: 1, retries: 2 })
+  state.isApplied = true
+  await check(5)
+  await check(6)
+  expect(state).toMatchObject({ changes: 1, retries: 3 })
 })
