@@ -107,6 +107,8 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
+  // With this variable, libraries would print every packet, including passwords. The bundle contains no such output.
+  delete process.env.DEBUG
   handleEarlySignals()
   endWithLauncher()
   module.enableCompileCache(CACHE)

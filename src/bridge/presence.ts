@@ -51,6 +51,8 @@ export class Presence {
   readonly #options: PresenceOptions
   readonly #self: Pick<Other, 'instance' | 'startedAt'>
   readonly #others = new Map<string, Other>()
+  /** When each text was last logged, in `clock.elapsed()` milliseconds. */
+  readonly #loggedAt = new Map<string, number>()
   #role: Role = 'undecided'
   #wasContested = false
   /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
@@ -133,6 +135,10 @@ export class Presence {
     if (active && !peer?.active && !this.#stepsBack) onOtherActive()
     if (peer !== undefined) return
     const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
+    // Any client can invent bridges.
+    const now = clock.elapsed()
+    if (now - (this.#loggedAt.get(does) ?? Number.NEGATIVE_INFINITY) < INTERVAL_MS) return
+    this.#loggedAt.set(does, now)
     log.error(
       { topic, other_started_at: started_at },
       `another hub2mqtt uses the same base topic: ${does}; stop one of them, or give each its own mqtt.base_topic`,

@@ -163,7 +163,12 @@ function pathOf(name: string, platform: NodeJS.Platform): string {
 async function hold(path: string): Promise<Server | 'taken' | 'refused'> {
   const server = await listen(path)
   if (server !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return server
-  rmSync(path, { force: true })
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // Another user may have created the file.
+    return 'taken'
+  }
   return await listen(path)
 }
 

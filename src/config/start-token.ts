@@ -55,6 +55,7 @@ export async function startToken(
   try {
     if (found === undefined) log.warn({ file }, 'the start-up token is not stored: its file has other content')
     else if (await isOurs(file)) await writeWhole(file, `${token}\n`)
+    else if (found !== null) log.warn({ file }, 'the start-up token is not stored: this user may not replace its file')
   } catch (err) {
     log.warn({ err, file }, 'the start-up token could not be stored: the next start creates a new one')
   }

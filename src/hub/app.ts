@@ -111,11 +111,14 @@ export interface Change {
   readonly after: App | undefined
 }
 
+/** Maximum number of apps. No hub runs so many. */
+export const MAX_APPS = 5_000
+
 /** Ignores an update of an unknown app, because the event may be late, and the app may have been uninstalled. */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
   const before = apps.get(id)
-  if (before === undefined && event.type === 'update') return undefined
+  if (before === undefined && (event.type === 'update' || apps.size >= MAX_APPS)) return undefined
   const after = event.type === 'delete' ? undefined : patchApp(before, id, event.patch)
   return before === after ? undefined : { id, before, after }
 }
@@ -131,7 +134,7 @@ export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly
   for (const event of eventsDuringRead) {
     const { id } = event
     if (event.type === 'delete') wanted.delete(id)
-    else if (event.type === 'create' || wanted.has(id)) {
+    else if (wanted.has(id) || (event.type === 'create' && wanted.size < MAX_APPS)) {
       wanted.set(id, sameOr(apps.get(id), patchApp(wanted.get(id), id, event.patch)))
     }
   }

@@ -1,6 +1,6 @@
 /** Decodes the hub's data, which is untrusted and depends on the firmware. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
-import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
+import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT, MAX_APPS } from './app.ts'
 import { HubError } from './errors.ts'
 
 /** Removes the API key from a string. */
@@ -20,8 +20,6 @@ export function shortText(text: string, length: number, clean: Clean): string {
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
-/** Maximum number of apps in a list. No hub runs so many. */
-const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
 /** Maximum length of a name, version or author, which limits how much a hub can make the broker store. */
 const TEXT_LENGTH = 1024
@@ -150,12 +148,17 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
   return type === 'delete' ? { type, id } : { type, id, patch: decodePatch(payload, clean) }
 }
 
+/** Limits for the scopes of a key, which are published. */
+const MAX_SCOPES = 500
+const MAX_SCOPE_LENGTH = 100
+
 /** Returns the effective scopes, with `hub` in place of `homey`; `undefined` if the hub does not report them. */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
   const list = value['intersectedScopes'] ?? value['scopes']
   if (!Array.isArray(list)) return undefined
-  return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
+  const scopes = list.filter((scope) => typeof scope === 'string' && scope.length <= MAX_SCOPE_LENGTH)
+  return scopes.slice(0, MAX_SCOPES).map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
 /** Maximum depth of JSON from a hub. No setting or translation is nested so deeply. */

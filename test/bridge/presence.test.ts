@@ -395,6 +395,21 @@ test.concurrent('a bridge that steps back reports that it was active, whatever c
   expect(roles().slice(before)).toEqual(['active', 'standby'])
 })
 
+test.concurrent('a client that invents bridges fills no log', async ({ world }) => {
+  const { observer, bridge } = world
+  for (let i = 0; i < 30; i += 1)
+    await observer.publish(
+      PRESENCE,
+      JSON.stringify({ instance: `invented ${i}`, started_at: '2999-01-01T00:00:00.000Z' }),
+    )
+  await world.request('bridge/cmd/ping')
+  expect(complaints(bridge)).toHaveLength(1)
+  // Whether this bridge is active is still logged.
+  await observer.publish(PRESENCE, JSON.stringify({ instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }))
+  await until('the step back', () => complaints(bridge).length > 1)
+  expect(complaints(bridge).at(-1)).toContain('this one stands by')
+})
+
 test.concurrent('ignores a retained or malformed presence message', async ({ world }) => {
   await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])

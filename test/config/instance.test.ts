@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { claimInstance } from '../../src/config/broker.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 
 /** Starts another process that claims a number, and keeps the number until it is killed. */
 async function elsewhere(name: string, platform: NodeJS.Platform) {
@@ -43,6 +46,22 @@ test('a number is free again when it is released', async () => {
     await using instance = await claimInstance(name)
     expect(instance.number).toBe(0)
   }
+})
+
+test("a file of another user in a number's place does not stop the process, which takes the next number", async () => {
+  const inside = temporaryFolder()
+  const { TMPDIR } = process.env
+  process.env['TMPDIR'] = inside
+  onTestFinished(() => {
+    if (TMPDIR === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = TMPDIR
+  })
+  const name = randomUUID()
+  const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
+  // Root may remove any file, but no folder without saying so.
+  mkdirSync(join(inside, `hub2mqtt-${mark}-0.sock`))
+  await using instance = await claimInstance(name, 'darwin')
+  expect(instance.number).toBe(1)
 })
 
 test('every process gets the first number on a system that refuses such sockets', async () => {

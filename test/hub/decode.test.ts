@@ -253,6 +253,13 @@ describe('scopes', () => {
       expect(decodeScopes(none)).toBeUndefined()
   })
 
+  test('are limited in number and length', () => {
+    const many = Array.from({ length: 50_000 }, (_, i) => `homey.${i}`)
+    expect(decodeScopes({ scopes: ['homey.x'.repeat(1_000), ...many] })).toEqual(
+      many.slice(0, 500).map((scope) => scope.replace('homey', 'hub')),
+    )
+  })
+
   test('grant all scopes that they prefix, part by part', () => {
     expect(grants(['hub.app'], 'hub.app.control')).toBe(true)
     expect(grants(['hub'], 'hub.speech')).toBe(true)

@@ -102,6 +102,17 @@ test('a destroyed manager applies nothing more', async () => {
   expect(manager.all.size).toBe(0)
 })
 
+test.each(['after', 'during'])('events %s a read add no more than 5,000 apps', async (when) => {
+  const { manager } = manage([list(4999)])
+  const read = manager.refresh()
+  if (when === 'after') await read
+  for (let i = 0; i < 20; i += 1) manager.receive({ type: 'create', id: `sent.${i}`, patch: {} })
+  manager.receive({ type: 'create', id: 'app.7', patch: { state: 'crashed' } })
+  await read
+  expect(manager.all.size).toBe(5000)
+  expect(manager.all.get('app.7')?.state).toBe('crashed')
+})
+
 test('more than 5,000 apps are not a list', () => {
   const named = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, i) => [`a${i}`, { id: `a${i}` }]))
   expect(decodeApps(named(5000)).size).toBe(5000)

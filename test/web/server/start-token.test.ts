@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import {
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -79,6 +80,16 @@ describe('the start-up token', () => {
     expect(token).not.toBe(GOOD)
     expect(lstatSync(file)).toMatchObject({ ino: before.ino, mode: before.mode, size: before.size })
     expect(readdirSync(inside)).toEqual(names)
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('of another user is neither used nor replaced, and the log says so', async () => {
+    const file = join(temporaryFolder(), 'token')
+    writeFileSync(file, GOOD, { mode: 0o644 })
+    chownSync(file, 65_534, 65_534)
+    const logged: string[] = []
+    expect(await startToken(file, { warn: (_, text) => logged.push(text) })).not.toBe(GOOD)
+    expect(readFileSync(file, 'utf8')).toBe(GOOD)
+    expect(logged).toEqual(['the start-up token is not stored: this user may not replace its file'])
   })
 })
 
