@@ -10,6 +10,7 @@ const text = defineStrings('api', {
   unreachable: 'hub2mqtt does not answer.',
   unreadable: 'This page does not understand the answer of hub2mqtt. Reload the page.',
   status: 'hub2mqtt answered with status {status}.',
+  proxy: 'A proxy answered instead of hub2mqtt, with status {status}.',
 })
 
 export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
@@ -38,7 +39,9 @@ function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Re
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? text.status({ status }) }
+  // hub2mqtt gives a reason for each of its own answers of this kind.
+  const unexplained = status >= 502 && status <= 504 ? text.proxy : text.status
+  return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? unexplained({ status }) }
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
