@@ -53,6 +53,15 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await rowWith(page, 'App 1000').waitFor()
   })
 
+  test('Home and End reach the ends of a menu', async () => {
+    const { page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).press('Enter')
+    await page.keyboard.press('End')
+    expect(await focused(page)).toMatch(/^Uninstall/)
+    await page.keyboard.press('Home')
+    expect(await focused(page)).toBe('Restart')
+  })
+
   test('the arrow keys move from the search to the list and back, and Enter opens the first match', async () => {
     const apps = many(150).map((app, i) => ({ ...app, author: i < 120 ? 'Anna' : 'Bert' }))
     const { house, page } = await show({ hubs: { home: { apps }, cabin: { apps: [] } } })
