@@ -35,6 +35,8 @@ export interface RequestHandler {
 export type HttpListener = AsyncDisposable & { readonly url: string }
 
 const MAX_CONNECTIONS = 32
+/** With more connections, each answer ends its own, so that no client sends a request over one that is being closed. */
+const KEPT_CONNECTIONS = MAX_CONNECTIONS / 2
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
 const SENDING_MS = 500
@@ -187,6 +189,7 @@ function boundConnections(server: Server, max: number): void {
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)
     busy.add(socket)
+    if (idle.size + busy.size > KEPT_CONNECTIONS) response.shouldKeepAlive = false
     response.once('close', () => {
       if (busy.delete(socket) && !socket.destroyed) idle.add(socket)
     })

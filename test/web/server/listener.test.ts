@@ -126,10 +126,14 @@ describe('the HTTP listener', () => {
       await until('the requests', () => asked === count)
     }
     await wait(1)
-    await wait(31)
     const idle = open('/one')
-    await once(idle, 'data')
+    expect(String(await once(idle, 'data'))).toContain('Connection: keep-alive')
+    await wait(16)
+    // The client must not reuse a connection that the listener may soon close.
+    expect(String(await once(open('/one'), 'data'))).toContain('Connection: close')
+    await wait(31)
     const [first] = waiting
+    expect(idle.destroyed).toBe(false)
     const ended = Promise.all([once(idle, 'close'), first && once(first, 'close')])
     await wait(32)
     expect(first?.destroyed).toBe(false)
