@@ -142,6 +142,20 @@ describe('the HTTP listener', () => {
     expect(waiting.filter(({ destroyed }) => destroyed)).toHaveLength(1)
   }, 9_000)
 
+  it('answers eight requests that arrive together, and ends a connection with more', async () => {
+    let asked = 0
+    const one = () => {
+      asked += 1
+      return json(200, { one: 1 })
+    }
+    await start({ '/one': one })
+    const request = 'GET /one HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    const last = request.replace('Host', 'Connection: close\r\nHost')
+    expect((await raw(request.repeat(7) + last)).match(/^HTTP\/1\.1 200 /gm)).toHaveLength(8)
+    await raw(request.repeat(1_000))
+    expect(asked).toBe(16)
+  })
+
   it('refuses a WebSocket with the headers of every answer, and closes the connection', async () => {
     await start()
     const answer = await raw('GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
