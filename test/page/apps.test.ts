@@ -65,6 +65,24 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(await enabled.evaluate((button) => button.matches(':focus'))).toBe(true)
   })
 
+  test('keeps the focus in the page when the app with the focused button is uninstalled', async () => {
+    const { page } = await show({ config: { commands: { allow: ['uninstall'] } } })
+    const focused = () => page.evaluate<string>('document.activeElement.id')
+    const uninstall = () => page.getByRole('dialog').getByRole('button', { name: 'Uninstall' }).press('Enter')
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).press('Enter')
+    await page.getByRole('menuitem', { name: 'Uninstall' }).press('Enter')
+    await uninstall()
+    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
+    await until('the focus in the list', async () => (await focused()) === 'content')
+    await rowWith(page, 'Heat Pump').getByRole('link').press('Enter')
+    const isOnHeading = () => page.evaluate<boolean>(`document.activeElement.matches('h1')`)
+    await until('the focus on the heading', isOnHeading)
+    await page.getByRole('button', { name: 'Uninstall', exact: true }).press('Enter')
+    await uninstall()
+    await page.getByText(/There is no app/).waitFor()
+    await until('the focus in the page', async () => (await focused()) === 'content')
+  })
+
   test('shows why actions that the configuration refuses are not possible', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()

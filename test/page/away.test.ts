@@ -65,6 +65,17 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
 })
 
 describe.runIf(canBrowse)('while some hubs are offline', () => {
+  test('a narrow screen shows that a hub with the longest name is offline', async () => {
+    const far = 'a-cabin-far-away-in-the-woods-02'
+    const { house, page } = await show({ hubs: { home: {}, [far]: { apps: [] } } }, { width: 320 })
+    const heading = page.locator('tr.hub').filter({ hasText: far })
+    await house.hub(far).close()
+    const box = await heading.getByText('offline', { exact: true }).boundingBox()
+    expect((box?.x ?? 0) + (box?.width ?? 320)).toBeLessThan(320)
+    const reason = await heading.getByText(SINCE).boundingBox()
+    expect((reason?.x ?? 0) + (reason?.width ?? 320)).toBeLessThan(320)
+  })
+
   const cabin = DEFAULT_APPS.slice(0, 3).map((app) => ({ ...app, name: `${app.name} of the cabin` }))
 
   test('each heading has the state of its hub, and only the apps of that hub are unknown', async () => {

@@ -127,6 +127,30 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
+  test('offers the next action while the result of the previous one is still shown', async () => {
+    const { house, page } = await show()
+    await select(page, NAMES.slice(0, 2))
+    await start(page, 'Restart')
+    await progress(page, 'Restart').getByText('All done').waitFor()
+    const position = () => page.evaluate<string>(`getComputedStyle(document.querySelector('.bulk.progress')).position`)
+    expect(await position()).toBe('sticky')
+    await select(page, NAMES.slice(0, 2))
+    // Both would stay at the same place of the screen.
+    expect(await position()).toBe('static')
+    await start(page, 'Restart')
+    await until('four restarts', () => restarted(house).length === 4)
+    // The apps that are left would be forgotten, so a failed action is ended first.
+    house.hub().behave('answer-status', { operation: 'restartApp', status: 500, times: 1 })
+    await progress(page, 'Restart').getByText('All done').waitFor()
+    await select(page, NAMES.slice(0, 2))
+    await start(page, 'Restart')
+    await progress(page, 'Restart')
+      .getByText(/^Stopped/)
+      .waitFor()
+    await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
+    expect(await bar(page).count()).toBe(0)
+  })
+
   test('does not continue with read-only access, as after a restart of the daemon without a password', async () => {
     await using house = await House.startApart()
     const page = await visit(house.page)

@@ -35,6 +35,33 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.getByRole('heading', { name: `App ${998 + COUNT}` }).waitFor()
   })
 
+  test('after a look at an app far down a long list, the user is back at the same place', async () => {
+    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+    await rowWith(page, 'App 1000').waitFor()
+    await page.mouse.move(600, 600)
+    await page.mouse.wheel(0, 4_000)
+    await page.getByRole('link', { name: 'App 1080' }).click()
+    await page.getByRole('heading', { name: 'App 1080' }).waitFor()
+    expect(await page.evaluate<number>('scrollY')).toBe(0)
+    await page.goBack()
+    await until('the focus on the link', async () => (await focused(page)) === 'App 1080')
+    expect(await page.evaluate<number>('scrollY')).toBe(4_000)
+    // An app that is opened elsewhere begins at its top, and so does the list after another view.
+    await page.getByRole('link', { name: 'Bridge' }).click()
+    await until('the top', async () => (await page.evaluate<number>('scrollY')) === 0)
+    await page.getByRole('link', { name: 'Apps', exact: true }).click()
+    await rowWith(page, 'App 1000').waitFor()
+  })
+
+  test('Home and End reach the ends of a menu', async () => {
+    const { page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).press('Enter')
+    await page.keyboard.press('End')
+    expect(await focused(page)).toMatch(/^Uninstall/)
+    await page.keyboard.press('Home')
+    expect(await focused(page)).toBe('Restart')
+  })
+
   test('the arrow keys move from the search to the list and back, and Enter opens the first match', async () => {
     const apps = many(150).map((app, i) => ({ ...app, author: i < 120 ? 'Anna' : 'Bert' }))
     const { house, page } = await show({ hubs: { home: { apps }, cabin: { apps: [] } } })

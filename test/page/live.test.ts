@@ -25,6 +25,10 @@ describe.runIf(canBrowse)('the live channel', () => {
   test('reconnects if a proxy answers while the daemon is offline', async () => {
     const { house, page } = await show()
     await page.getByText('Live', { exact: true }).waitFor()
+    const row = rowWith(page, 'Lumen Lights')
+    await page.route('**/api/commands/**', (route) => route.fulfill({ status: 504, body: '<h1>504</h1>' }))
+    await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    await row.getByText('Restart: A proxy answered instead of hub2mqtt, with status 504.').waitFor()
     let refused = 0
     await page.route('**/api/session', async (route) => {
       refused += 1
@@ -37,8 +41,23 @@ describe.runIf(canBrowse)('the live channel', () => {
     await rowWith(page, 'Lumen Lights').waitFor()
     // The page must also show the status if this is the first answer that it gets.
     await page.reload()
-    await page.getByText('hub2mqtt answered with status 502.').waitFor()
+    await page.getByText('A proxy answered instead of hub2mqtt, with status 502.').waitFor()
     await page.unroute('**/api/session')
+    await page.getByText('Live', { exact: true }).waitFor()
+  })
+
+  test('tries again if a connection has become silent', async () => {
+    const { house, page } = await show()
+    await page.getByText('Live', { exact: true }).waitFor()
+    // The browser sends the first request over a connection that it does not yet know to be dead.
+    let requests = 0
+    await page.route('**/api/session', (route) => {
+      requests += 1
+      return requests === 1 ? undefined : route.continue()
+    })
+    await house.daemon.stop()
+    await until('the request without an answer', () => requests === 1)
+    await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
   })
 

@@ -40,6 +40,14 @@ const line = (msg: string, more = {}) => ({ level: 'info', time: '2026-11-24T12:
 const many = (count: number, word: string) => Array.from({ length: count }, (_, i) => line(`${word} ${i}`))
 
 describe.runIf(canBrowse)('the log', () => {
+  test('does not claim to be empty before the first answer', async () => {
+    const prepare = (page: Page) => page.route('**/api/log?*', () => undefined)
+    const page = await visit(house.page, { hash: '#/log', prepare })
+    await page.getByRole('heading', { name: 'Log' }).waitFor()
+    await page.getByText('Loading…').waitFor()
+    expect(await page.getByText('Nothing has been logged yet.').count()).toBe(0)
+  })
+
   test('is reached from the bridge, shows new lines, and is filtered by level, hub, app and text', async () => {
     const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('link', { name: 'Show the log' }).click()

@@ -116,7 +116,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (token !== null) return enter(context, token, sender)
   // If a password is set, the page is public, because it contains no secrets and shows the login form.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
-  if (!isOpen) return text(403, NO_PASSWORD)
+  if (!isOpen) return text(403, access.loginBy === 'token' ? ANOTHER_TOKEN : NO_PASSWORD)
   const { frame_ancestors } = live.value.http
   // Home Assistant shows the page in a frame of the same origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors

@@ -35,6 +35,10 @@ export interface RequestHandler {
 export type HttpListener = AsyncDisposable & { readonly url: string }
 
 const MAX_CONNECTIONS = 32
+/** With more connections, each answer ends its own, so that no client sends a request over one that is being closed. */
+const KEPT_CONNECTIONS = MAX_CONNECTIONS / 2
+/** Maximum number of unanswered requests of a connection. Without a limit, one packet could block the daemon for long. */
+const MAX_PIPELINED = 8
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
 const SENDING_MS = 500
@@ -70,6 +74,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
     },
     (request, response) => {
+      if (request.socket.destroyed) return
       unanswered.add(response)
       response.once('close', () => unanswered.delete(response))
       answer(request, response, options).catch(endOnError(response))
@@ -181,25 +186,32 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 function boundConnections(server: Server, max: number): void {
   /** Connections without a request in progress. The one that has been idle longest is first. */
   const idle = new Set<Socket>()
-  const busy = new Set<Socket>()
+  /** The number of unanswered requests of each other connection. */
+  const busy = new Map<Socket, number>()
   const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
   server.on('connection', (socket: Socket) => {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= max) return
     // `idle` includes the new connection. If no other one is idle, close the one with the oldest unanswered request.
-    const [longest] = idle.size > 1 ? idle : busy
+    const [longest] = idle.size > 1 ? idle : busy.keys()
     if (longest === undefined) return
     forget(longest)
     longest.destroy()
   })
   // Do not count upgraded sockets, because the handler limits their number.
   server.on('upgrade', ({ socket }) => forget(socket))
-  server.on('request', ({ socket }, response) => {
+  // This listener must be called before the one that answers.
+  server.prependListener('request', ({ socket }, response) => {
+    const count = (busy.get(socket) ?? 0) + 1
+    if (count > MAX_PIPELINED) socket.destroy()
     idle.delete(socket)
-    busy.add(socket)
+    busy.set(socket, count)
+    if (idle.size + busy.size > KEPT_CONNECTIONS) response.shouldKeepAlive = false
     response.once('close', () => {
-      if (busy.delete(socket) && !socket.destroyed) idle.add(socket)
+      const left = (busy.get(socket) ?? 0) - 1
+      if (left > 0) busy.set(socket, left)
+      else if (busy.delete(socket) && !socket.destroyed) idle.add(socket)
     })
   })
 }

@@ -139,10 +139,14 @@ describe('the HTTP listener', () => {
       await until('the requests', () => asked === count)
     }
     await wait(1)
-    await wait(31)
     const idle = open('/one')
-    await once(idle, 'data')
+    expect(String(await once(idle, 'data'))).toContain('Connection: keep-alive')
+    await wait(16)
+    // The client must not reuse a connection that the listener may soon close.
+    expect(String(await once(open('/one'), 'data'))).toContain('Connection: close')
+    await wait(31)
     const [first] = waiting
+    expect(idle.destroyed).toBe(false)
     const ended = Promise.all([once(idle, 'close'), first && once(first, 'close')])
     await wait(32)
     expect(first?.destroyed).toBe(false)
@@ -150,6 +154,20 @@ describe('the HTTP listener', () => {
     await ended
     expect(waiting.filter(({ destroyed }) => destroyed)).toHaveLength(1)
   }, 9_000)
+
+  it('answers eight requests that arrive together, and ends a connection with more', async () => {
+    let asked = 0
+    const one = () => {
+      asked += 1
+      return json(200, { one: 1 })
+    }
+    await start({ '/one': one })
+    const request = 'GET /one HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    const last = request.replace('Host', 'Connection: close\r\nHost')
+    expect((await raw(request.repeat(7) + last)).match(/^HTTP\/1\.1 200 /gm)).toHaveLength(8)
+    await raw(request.repeat(1_000))
+    expect(asked).toBe(16)
+  })
 
   it('refuses a WebSocket with the headers of every answer, and closes the connection', async () => {
     await start()

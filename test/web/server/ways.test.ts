@@ -199,6 +199,13 @@ it('the values of settings are not shown to a client that is only local, neither
 })
 
 describe('the printed address', () => {
+  it('is the advice to a browser behind a proxy, even if scripts have tokens', async () => {
+    const { ask } = await openDoor({ env: { ...WITH_TOKENS, ...PROXY }, page: { 'index.html': 'page' } })
+    const { status, body } = await ask('/')
+    expect(status).toBe(403)
+    expect(body).toContain('open the address that hub2mqtt printed')
+  })
+
   it('becomes a session, and the token disappears from the address bar', async () => {
     const { ask, origin } = await openDoor({ page: { 'index.html': 'page' } })
     const answer = await ask(`/?token=${START_TOKEN}`)

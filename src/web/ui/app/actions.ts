@@ -184,7 +184,12 @@ export async function runAction(entry: AppEntry, key: Key): Promise<void> {
   if (action === undefined) return
   const { question, payload, command } = action
   const answer = question ? await confirm({ ...question(entry), action: actionName(action) }) : { option: false }
-  if (answer !== undefined) await actOn(entry, command, payload?.(entry, answer))
+  if (answer === undefined) return
+  const focused = document.activeElement
+  const { ok } = await actOn(entry, command, payload?.(entry, answer))
+  // The focused button disappears with the app.
+  if (key === 'uninstall' && ok && [focused, document.body].includes(document.activeElement))
+    document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true })
 }
 
 const bulkText = defineStrings('bulk', {

@@ -10,6 +10,7 @@ const text = defineStrings('api', {
   unreachable: 'hub2mqtt does not answer.',
   unreadable: 'This page does not understand the answer of hub2mqtt. Reload the page.',
   status: 'hub2mqtt answered with status {status}.',
+  proxy: 'A proxy answered instead of hub2mqtt, with status {status}.',
 })
 
 export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
@@ -38,7 +39,9 @@ function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Re
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? text.status({ status }) }
+  // hub2mqtt gives a reason for each of its own answers of this kind.
+  const unexplained = status >= 502 && status <= 504 ? text.proxy : text.status
+  return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? unexplained({ status }) }
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
@@ -51,19 +54,20 @@ function sending(body: object | string): RequestInit {
   return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
-/** Time limit for reading the log. The daemon answers immediately, so a longer wait means a lost connection. */
-const LOG_MS = 10_000
+/** Time limit for requests that the daemon answers immediately. A longer wait means a lost connection. */
+const PROMPT_MS = 10_000
+const promptly = <S extends v.GenericSchema>(schema: S, path: string) =>
+  get(schema, path, { signal: AbortSignal.timeout(PROMPT_MS) })
 
 export const api = {
-  session: () => get(protocol.SESSION, 'session'),
+  session: () => promptly(protocol.SESSION, 'session'),
   login: (password: string) => post(v.unknown(), 'login', { password }),
   logout: () => post(v.unknown(), 'logout', {}),
   history: (hub: string, app: string, hours: number) =>
-    get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
-  config: () => get(protocol.CONFIG_REPORT, 'config'),
+    promptly(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
+  config: () => promptly(protocol.CONFIG_REPORT, 'config'),
   /** Reads new log lines. @param after `next` of the previous answer */
-  log: (after: string) =>
-    get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
+  log: (after: string) => promptly(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
   setup: () => get(protocol.SETUP, 'setup'),
   testHub: (hub: protocol.SetupHub) => post(protocol.SETUP_TEST, 'setup/test-hub', hub),

@@ -9,11 +9,15 @@ export const route = signal<Route>(read())
 /** The parameters after the `?` in the fragment: the user's choices in the current view. */
 const query = signal(readQuery())
 
+/** How far the list of apps was scrolled when the user left it. */
+export const listTop = signal(0)
+
 addEventListener('hashchange', () => {
   query.value = readQuery()
   const to = read()
   // Keep the view if only the query has changed.
   if (hrefOf(to) === hrefOf(route.value)) return
+  if (route.value.at === 'apps') listTop.value = scrollY
   route.value = to
   scrollTo(0, 0)
 })

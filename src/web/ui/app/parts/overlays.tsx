@@ -163,13 +163,13 @@ function MenuList({ label, items, opener }: Menu) {
   }, [])
   const close = () => list.current?.hidePopover()
   const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (event.key === 'Tab') close()
-    if (step === undefined) return
-    event.preventDefault()
     const buttons = [...(list.current?.querySelectorAll('button') ?? [])]
-    const at = document.activeElement instanceof HTMLButtonElement ? buttons.indexOf(document.activeElement) : -1
-    buttons[(at + step + buttons.length) % buttons.length]?.focus()
+    const at = buttons.findIndex((button) => button.matches(':focus'))
+    const to = { ArrowDown: (at + 1) % buttons.length, ArrowUp: at - 1, Home: 0, End: -1 }[event.key]
+    if (event.key === 'Tab') close()
+    if (to === undefined) return
+    event.preventDefault()
+    buttons.at(to)?.focus()
   }
   return (
     <div

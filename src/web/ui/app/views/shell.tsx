@@ -9,7 +9,7 @@ import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
-import { hrefOf, type Route, route } from '../route.ts'
+import { hrefOf, listTop, type Route, route } from '../route.ts'
 import { logout, open, stage, usePage } from '../session.ts'
 import { defineStrings, PRODUCT, terms, textFor } from '../terms.ts'
 import { Activity } from './activity.tsx'
@@ -77,12 +77,18 @@ function Staged() {
 }
 
 /** Focuses the heading of the new view; but if the user returns from an app to the list, focuses that app. */
-function moveFocus(before: Route): void {
-  const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
-  const heading = document.querySelector<HTMLElement>('h1')
-  if (heading !== null) heading.tabIndex = -1
-  const left = links.find((link) => link.getAttribute('href') === hrefOf(before))
-  ;(left ?? heading)?.focus()
+function moveFocus(before: Route, now: Route): void {
+  const isBack = before.at === 'app' && now.at === 'apps'
+  if (isBack) scrollTo(0, listTop.value)
+  // A long list draws the rows at the new position before the next frame.
+  requestAnimationFrame(() => {
+    const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
+    const heading = document.querySelector<HTMLElement>('h1')
+    if (heading !== null) heading.tabIndex = -1
+    const left = links.find((link) => link.getAttribute('href') === hrefOf(before))
+    if (left === undefined) heading?.focus({ preventScroll: isBack })
+    else left.focus()
+  })
 }
 
 const VIEWS = [
@@ -121,7 +127,7 @@ function Routed() {
   }, [title])
   const before = useRef(now)
   useEffect(() => {
-    if (before.current !== now) moveFocus(before.current)
+    if (before.current !== now) moveFocus(before.current, now)
     before.current = now
   }, [now])
   if (now.at === 'app') return <AppPage hub={now.hub} id={now.app} />

@@ -62,7 +62,7 @@ export function BulkBar({ list }: ListProps) {
   // Render when the totals change, because the possible actions depend on the same data.
   void list.totals.value
   const chosen = selected.value
-  if (chosen.size === 0 || bulk.value !== undefined) return null
+  if (chosen.size === 0 || (bulk.value?.state ?? 'done') !== 'done') return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
   // Sort the selected apps in the order of the list. Apps that a filter hides are last.
   const shown = shownIn(list)
@@ -115,8 +115,11 @@ export function BulkProgress() {
     stopping: text.states.stopping({ name }),
     failed: text.states.failed({ name: last }),
   }[state]
+  // While apps are selected, the bar with their actions takes this place when the user scrolls.
+  const isPassed = state === 'done' && selected.value.size > 0
+  const classes = isPassed ? 'bulk progress passed' : 'bulk progress'
   return (
-    <section ref={panel} class="bulk progress" tabIndex={-1} aria-label={actionName(action)} aria-live="polite">
+    <section ref={panel} class={classes} tabIndex={-1} aria-label={actionName(action)} aria-live="polite">
       <progress max={all.length} value={results.length} aria-label={actionName(action)} />
       <strong>{text.progress({ done: results.length, all: all.length })}</strong>
       <span class={state === 'failed' ? 'bad-text' : ''}>{message}</span>

@@ -3,7 +3,7 @@ import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
 import type { FleetStatus } from '../../../../server/api/protocol.ts'
 import { api } from '../../api.ts'
-import { act, commandName, refusal } from '../../commands.ts'
+import { act, commandName, pageRefusal, refusal } from '../../commands.ts'
 import type { Store } from '../../live/store.ts'
 import { Alert, Badge, Card, Facts, Report, ScrollTable, Select, Time } from '../../parts/controls.tsx'
 import { hrefOf } from '../../route.ts'
@@ -160,8 +160,7 @@ function BrokerCard() {
 }
 
 function Reports() {
-  const { channel } = usePage()
-  const refused = channel.liveness.value === 'live' ? undefined : terms.noConnection
+  const refused = pageRefusal(usePage())
   const configuration = async () => {
     const result = await api.config()
     if (!result.ok) return result

@@ -109,6 +109,7 @@ function Log() {
   const passes = filterOf(filters)
   const all = frozen.value ?? reader.lines.value
   const shown = all.filter(passes)
+  const empty = reader.level.value === undefined ? terms.loading : text.empty
   const last = all.at(-1)?.number ?? 0
   const added =
     frozen.value === undefined ? 0 : reader.lines.value.filter((line) => line.number > last && passes(line)).length
@@ -137,7 +138,7 @@ function Log() {
         <Action label={text.download} glyph="update" act={() => download(shown)} />
       </div>
       {reader.failure.value !== undefined && <Alert>{reader.failure.value}</Alert>}
-      {shown.length === 0 && <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>}
+      {shown.length === 0 && <p class="empty">{all.length === 0 ? empty : text.noMatch}</p>}
       <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: users must be able to scroll this element by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
