@@ -57,6 +57,8 @@ export class WatchedApp {
   listsUp = 0
   /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
+  /** The time to which a restart was last postponed. */
+  postponedTo: number | undefined
   /** The time to which quiet hours have postponed a restart. */
   quietDue: number | undefined
   aloneUntil = 0
