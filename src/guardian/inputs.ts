@@ -32,7 +32,8 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
-  } else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
+  } else if (isStillFallen(turn, watched)) watched.watch = { ...watched.watch, down: true }
+  else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
     watched.watch = watch.stopped(watched.watch)
   }
   awaitBoot(turn, watched, false)
@@ -83,6 +84,11 @@ function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
   const reported = history.find(({ what }) => what === 'memory_rising')
   if (reported !== undefined) watched.risingReportedAt = pastTime(reported.at)
+}
+
+/** Whether the hub still reports a crash that an earlier run recorded, after which the app was not restarted. */
+function isStillFallen({ decisions }: Context, { app, watch: { phase } }: WatchedApp): boolean {
+  return phase === 'idle' && decisions.hasCrashed(undefined, app)
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
