@@ -952,3 +952,9 @@ test.each([
   await stand.clock.advance(4 * MINUTE)
   expect(stand.restarted).toContain('a')
 })
+
+test('a restart has the reason that the hub reports, even if a command has cleared the crash meanwhile', async () => {
+  const stand = new Stand().start('a').crash('a').control('a', { forget: true })
+  await stand.clock.advance(10 * SECOND)
+  expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'exception' }])
+})
