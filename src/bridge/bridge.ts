@@ -326,11 +326,11 @@ export class Bridge {
     const app = owner.kind === 'app' ? owner.app : ''
     if (name === 'app') {
       if (Object.hasOwn(this.#options.live.value.hubs, hub)) this.evidence.learnState(hub, app, payload, isLive)
-    } else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)
+    } else if (name === 'hubHealth') this.#states.get(hub)?.figures.learn(payload)
+    else if (name !== 'appUpdate' && name !== 'crash') this.#options.guardian.learn(name, hub, app, payload)
     else {
       const learner = name === 'crash' ? this.evidence : this.#updates
-      const isServed = this.#options.hubs.has(hub)
-      if (learner.learn(hub, app, payload, isServed)) this.#states.get(hub)?.appChanged(app)
+      if (learner.learn(hub, app, payload, this.#options.hubs.has(hub))) this.#states.get(hub)?.appChanged(app)
     }
   }
 

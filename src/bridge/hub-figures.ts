@@ -1,12 +1,13 @@
 /** Reads a hub's health, devices and flows in the background, one request at a time and only while the hub is idle. */
 import { isDeepStrictEqual } from 'node:util'
-import type { HubHealth } from '../contract/crash.ts'
+import { readJson } from '../base/read-json.ts'
+import { HUB_HEALTH, type HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'
 import type { AppLinks } from '../contract/schemas.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubStatus } from '../hub/status.ts'
-import { type Boot, bootOf, type Figures, hasMoved, healthOf } from './hub-health.ts'
+import { type Boot, bootOf, type Figures, hasMoved, healthOf, isSameBoot } from './hub-health.ts'
 import type { HubState, HubStateOptions } from './hub-state.ts'
 
 const MINUTE_MS = 60_000
@@ -48,6 +49,8 @@ export class HubFigures {
   /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
   boot: Boot | undefined
+  /** When the hub started, as an earlier run has published. */
+  #formerBootAt: number | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
   /** The hub's health; `null` if the API key may not read it, `undefined` until all figures have been read. */
   health: HubHealth | null | undefined
@@ -93,6 +96,17 @@ export class HubFigures {
     for (const name of NAMES) if (!this.#permits(name)) this.#figures = { ...this.#figures, [name]: undefined }
   }
 
+  /** Reads the health that an earlier run has published, and keeps its start time, which differs slightly otherwise. */
+  learn(payload: string): void {
+    const booted_at = readJson(HUB_HEALTH, payload)?.booted_at ?? null
+    if (booted_at === null) return
+    const at = Date.parse(booted_at)
+    this.#formerBootAt = at
+    if (this.boot === undefined || !isSameBoot(this.boot.at, at)) return
+    this.boot = { ...this.boot, at }
+    if (this.health) this.health = { ...this.health, booted_at }
+  }
+
   stop(): void {
     this.#stopped = true
     this.#cancel?.()
@@ -102,6 +116,7 @@ export class HubFigures {
   #forget(): void {
     this.#figures = {}
     this.boot = undefined
+    this.#formerBootAt = undefined
     this.links.clear()
     this.#failures.clear()
     this.#linksFrom = undefined
@@ -160,7 +175,7 @@ export class HubFigures {
     if (typeof uptimeSeconds !== 'number') return
     const { guardian, evidence, clock, log } = this.#options
     const before = this.boot
-    this.boot = bootOf(before, uptimeSeconds, clock)
+    this.boot = bootOf(before, uptimeSeconds, clock, this.#formerBootAt)
     const { at } = this.boot
     if (at === before?.at) return
     guardian.take(this.#name, { kind: 'booted', at })

@@ -20,8 +20,9 @@ const ROUNDING_SECONDS = 1
 /**
  * The hub has restarted if its uptime decreases, or is less than the time since the previous reading. An unchanged
  * uptime proves nothing, because the uptime may be cached or counted in hours.
+ * @param formerAt the start that an earlier run has published, which stays the same while the hub runs
  */
-export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
+export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock, formerAt?: number): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
   const readAt = clock.elapsed()
   const isSame =
@@ -29,8 +30,10 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
     uptimeSeconds >= before.uptimeSeconds - ROUNDING_SECONDS &&
     uptimeSeconds * 1000 > readAt - before.readAt - SAME_BOOT_MS
   const at = isSame ? before.at : Math.round((clock.now() - uptimeSeconds * 1000) / 1000) * 1000
-  return { at, readAt, uptimeSeconds }
+  return { at: formerAt !== undefined && isSameBoot(at, formerAt) ? formerAt : at, readAt, uptimeSeconds }
 }
+
+export const isSameBoot = (one: number, other: number): boolean => Math.abs(one - other) < SAME_BOOT_MS
 
 /** Returns the current uptime in seconds, independent of changes to the system clock. */
 export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>

@@ -198,7 +198,9 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
-    watched.watch = watch.retriedWithin(watched.watch, turn.now, turn.config.guard)
+    // Check again whatever has postponed the restart, because the configuration may no longer contain it.
+    if (watched.watch.dueAt === watched.postponedTo) watched.watch = { ...watched.watch, dueAt: turn.now }
+    inputs.limitWait(turn, watched)
     if (turn.isActing && wasOn) settle(turn, watched)
     else if (turn.isActing) inputs.start(turn, watched, turn.saved.take(hub.name, watched.id), true)
     if (wasOn !== isOn) turn.facts.add(watched.id)

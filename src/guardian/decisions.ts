@@ -19,7 +19,7 @@ import { isRising } from './trend.ts'
 import type { Boot } from './turn.ts'
 
 /** Time for the apps to start after a hub is back online. */
-const SETTLING_MS = 120_000
+export const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 

@@ -4,6 +4,7 @@ import type { GuardRun, Links } from '../bridge/guarding.ts'
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
+import { SETTLING_MS } from './decisions.ts'
 import { isOwnRestart, lasting, updatedFrom } from './history.ts'
 import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
@@ -31,7 +32,8 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
-  } else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
+  } else if (isStillFallen(turn, watched)) watched.watch = { ...watched.watch, down: true }
+  else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
     watched.watch = watch.stopped(watched.watch)
   }
   awaitBoot(turn, watched, false)
@@ -54,15 +56,26 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   if (isNow || due > now) watched.bootDue = due
 }
 
-function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved: watch.SavedState): void {
+/** Limits the time until the app's restart to what the current configuration can cause. */
+export function limitWait(turn: Turn, watched: WatchedApp): void {
+  const { hub, now, decisions, config } = turn
+  const { guard } = config
+  const until = Math.max(turn.quietUntil() ?? now, decisions.budgetUntil(hub.restarts, now, guard) ?? now)
+  const maxWait = Math.max(until - now, guard.backoff_max, guard.storm.within, SETTLING_MS)
+  watched.watch = watch.dueWithin(watched.watch, now, maxWait, guard)
+}
+
+function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void {
+  const { hub, now, offset, config } = turn
   const { history, memory } = saved
   // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
-  watched.watch = watch.retriedWithin(watch.restored(saved, now, offset), now, config.guard)
+  watched.watch = watch.restored(saved, now, offset)
   watched.history = history.slice(0, config.guard.history)
   const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
   hub.restarts = [...hub.restarts, ...(times.length > recent.length ? times : recent)].sort((a, b) => a - b)
+  limitWait(turn, watched)
   watched.resetAfter = memory?.reset_after ?? null
   watched.offered = memory?.offered ?? null
   const updated = memory?.updated ?? null
@@ -71,6 +84,11 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, saved:
   watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
   const reported = history.find(({ what }) => what === 'memory_rising')
   if (reported !== undefined) watched.risingReportedAt = pastTime(reported.at)
+}
+
+/** Whether the hub still reports a crash that an earlier run recorded, after which the app was not restarted. */
+function isStillFallen({ decisions }: Context, { app, watch: { phase } }: WatchedApp): boolean {
+  return phase === 'idle' && decisions.hasCrashed(undefined, app)
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */

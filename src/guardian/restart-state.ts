@@ -40,9 +40,6 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** Maximum time to wait for a restart that an earlier run had planned. */
-const MAX_WAIT_MS = 24 * 3_600_000
-
 /** The configured limits for restarts. Durations are in milliseconds. */
 export interface RestartLimits {
   readonly backoff: number
@@ -67,11 +64,14 @@ export function retryDelay(retries: number, { retry }: RestartLimits): number | 
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** Limits the time until a retry to the configured delay, which may be shorter now than when the retry was planned. */
-export function retriedWithin(watch: RestartState, now: number, limits: RestartLimits): RestartState {
+/**
+ * Limits the time until a restart or a retry, because the configuration may have changed since it was planned.
+ * @param maxWait the longest time until a restart
+ */
+export function dueWithin(watch: RestartState, now: number, maxWait: number, limits: RestartLimits): RestartState {
   const { phase, dueAt, retries } = watch
-  const latest = now + (retryDelay(retries, limits) ?? 0)
-  return phase === 'given_up' && dueAt !== null && dueAt > latest ? { ...watch, dueAt: latest } : watch
+  const latest = now + (phase === 'given_up' ? (retryDelay(retries, limits) ?? 0) : maxWait)
+  return dueAt !== null && dueAt > latest ? { ...watch, dueAt: latest } : watch
 }
 
 /** Returns whether a restart is planned by time, not because of a failure, so that it does not count. */
@@ -186,7 +186,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed
   const sent = history.find(isOwnRestart)
   const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
-  const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
+  const dueAt = state.next_restart_at === null ? now : at(state.next_restart_at)
   const { state: last } = state
   const isGivenUp = last === 'given_up' || state.retry_at !== null
   const phase = isGivenUp ? 'given_up' : last === 'waiting' || last === 'restarting' ? last : 'idle'

@@ -75,6 +75,7 @@ function logBudget({ hub, now, config: { guard }, effects }: Turn): void {
 
 function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.watch = watch.postponed(watched.watch, until)
+  watched.postponedTo = until
   watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 

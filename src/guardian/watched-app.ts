@@ -1,6 +1,6 @@
 /** The guardian's data about one app, and the facts that it publishes about the app. */
 
-import { headOf, isCrashed } from '../contract/classify.ts'
+import { headOf, isCrashed, reasonOf } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Offer, Reason } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../hub/app.ts'
@@ -57,6 +57,8 @@ export class WatchedApp {
   listsUp = 0
   /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
+  /** The time to which a restart was last postponed. */
+  postponedTo: number | undefined
   /** The time to which quiet hours have postponed a restart. */
   quietDue: number | undefined
   aloneUntil = 0
@@ -140,7 +142,7 @@ function plan(turn: Turn, watched: WatchedApp): void {
   const { hub, now, decisions, config } = turn
   const { phase, snoozedUntil, lastCrash, recent } = watched.watch
   if (phase !== 'idle' || !needsRestart(turn, watched) || snoozedUntil !== null || watched.installs > 0) return
-  const why = lastCrash?.reason ?? 'unknown'
+  const why = lastCrash?.reason ?? reasonOf(watched.app.crash_message)
   if (decisions.hasUsedUp(watched.watch, now, config.guard)) {
     watched.watch = { ...watched.watch, why }
     giveUp(turn, watched, `${config.guard.max_restarts} restarts did not help.`)

@@ -262,6 +262,18 @@ describe.concurrent('the health of a hub', () => {
     expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toHaveLength(1)
   }, 60_000)
 
+  test('keeps the time of the boot over a restart of the bridge, although each reading differs slightly', async () => {
+    await using world = await start([SYSTEM], {}, (world) => set(world, 'getInfo', { uptime: 5_000 }))
+    const { booted_at } = await first(world)
+    set(world, 'getInfo', { uptime: 5_012 })
+    await world.restart()
+    await until('the health', async () => {
+      await pass(world, 1_000)
+      return health(world)?.uptime_seconds === 5_012
+    })
+    expect(health(world)?.booted_at).toBe(booted_at)
+  })
+
   test('is not read while the hub asks for fewer requests', async () => {
     await using world = await start([SYSTEM])
     await first(world)

@@ -1,5 +1,6 @@
 /** Tests which data the guardian has about an app after a restart of the bridge, and on a bridge that takes over. */
 import { describe, expect, test } from 'vitest'
+import type { GuardControl } from '../../src/contract/guard.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 /** Starts the next run, which reads the broker's data. `isStandby`: the bridge already has the app's data. */
@@ -190,4 +191,16 @@ describe('a failed update', () => {
     await stand.pass(21)
     expect(stand.facts('a').memory).toBeNull()
   })
+})
+
+test.each<[string, GuardControl, GuardControl]>([
+  ['snoozed', { snooze: HOUR }, { snooze: SECOND }],
+  ['turned off', { enabled: false }, { enabled: true }],
+])('an app that the hub unloaded while it was %s is restarted afterwards', async (_, hold, release) => {
+  const stand = new Stand().start('a').control('a', hold)
+  stand.say('a', { state: 'stopped', crash_message: 'Unloaded by Homey Core' })
+  await stand.clock.advance(MINUTE)
+  const next = await nextRun(stand)
+  await next.expectAfter(30 * MINUTE, [])
+  await next.control('a', release).expectAfter(MINUTE, ['a'])
 })

@@ -955,3 +955,40 @@ test('a reload changes the watched apps immediately', async () => {
   stand.guard.reconfigured()
   await stand.expectAfter(10 * SECOND, ['a'])
 })
+
+test.each([
+  ['quiet hours', 'quiet_hours: "12:00-20:00", time_zone: UTC', 'quiet_hours: null'],
+  [
+    'quiet hours that now end earlier',
+    'quiet_hours: "12:00-20:00", time_zone: UTC',
+    'quiet_hours: "12:00-12:05", time_zone: UTC',
+  ],
+  ['the limit of the hub', 'hub_max_restarts: 1, window: 8h', 'window: 8h'],
+])('a restart postponed by %s is checked again after a reload or a restart of the bridge', async (_, was, is) => {
+  const yaml = (options: string) => `guard: { watch: ["*"], ${options} }`
+  const stand = new Stand(yaml(was)).start('a', 'b').startsApps().crash('b')
+  await stand.clock.advance(MINUTE)
+  stand.crash('a')
+  await stand.clock.advance(MINUTE)
+  const waits = stand.state('a').next_restart_at
+  const next = (await stand.next(yaml(was))).start()
+  for (const [id, app] of stand.apps) next.say(id, app)
+  await next.clock.advance(20 * MINUTE)
+  expect(next.state('a')).toMatchObject({ state: 'waiting', next_restart_at: waits })
+
+  const changed = (await stand.next(yaml(is))).start().startsApps()
+  for (const [id, app] of stand.apps) changed.say(id, app)
+  await changed.clock.advance(11 * MINUTE)
+  expect(changed.restarted).toContain('a')
+
+  stand.live.value = configOf(yaml(is))
+  stand.guard.reconfigured()
+  await stand.clock.advance(4 * MINUTE)
+  expect(stand.restarted).toContain('a')
+})
+
+test('a restart has the reason that the hub reports, even if a command has cleared the crash meanwhile', async () => {
+  const stand = new Stand().start('a').crash('a').control('a', { forget: true })
+  await stand.clock.advance(10 * SECOND)
+  expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'exception' }])
+})

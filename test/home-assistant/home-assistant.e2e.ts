@@ -436,6 +436,24 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     expect(await ofOurs()).toEqual([])
   })
 
+  test('is notified of a crash in the same millisecond as another event, and not if only the name changes', async () => {
+    const event = (await home.ha.states()).get('event.heat_pump_event')
+    if (event === undefined) throw new Error('there is no event entity')
+    // The state of an event entity is the time of its latest event.
+    const show = (attributes: object) =>
+      home.ha.overwrite({ ...event, attributes: { ...event.attributes, ...attributes } })
+    const ofOurs = async () =>
+      (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
+    await show({ event_type: 'gave_up' })
+    await show({ event_type: 'crashed', message: 'Error: the latest' })
+    await vi.waitFor(async () => expect(await ofOurs()).toMatchObject([{ message: 'Error: the latest' }]), WAIT)
+    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+    await show({ event_type: 'crashed', message: 'Error: the latest', friendly_name: 'Heater' })
+    await show({ event_type: 'crashed', message: 'Error: another', at: 'later' })
+    await vi.waitFor(async () => expect(await ofOurs()).toMatchObject([{ message: 'Error: another' }]), WAIT)
+    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+  })
+
   test('sees and changes the settings that are published', async () => {
     await home.use('number.set_value', `${HUE}--setting_transition`, { value: 900 })
     await home.untilState(`${HUE}--setting_transition`, '900')

@@ -157,6 +157,11 @@ export class HomeAssistant implements AsyncDisposable {
     await this.#post(`services/${service.replace('.', '/')}`, { entity_id: entity, ...data })
   }
 
+  /** Overwrites the state and the attributes of an entity until its integration changes them. */
+  async overwrite({ entity_id, state, attributes }: State): Promise<void> {
+    await this.#post(`states/${entity_id}`, { state, attributes })
+  }
+
   async entities(): Promise<RegisteredEntity[]> {
     const entities = await this.command<RegisteredEntity[]>({ type: 'config/entity_registry/list' })
     return entities.filter(({ platform }) => platform === 'mqtt')
