@@ -5,7 +5,7 @@ import { VERSION } from '../../base/version.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
 import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
-import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
+import { PROBE_NAMES, PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
 /** Version of the JSON report. Added keys do not change the version (docs/internals/conformance.md). */
@@ -17,8 +17,6 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
 }
-
-const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
 export function unreachableReport(pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
