@@ -227,24 +227,6 @@ test.concurrent('the bridge keeps its device when a restart finds another hub fi
   expect(told(world, seen).filter(({ topic }) => topic.includes('hub2mqtt-bridge--'))).toEqual([])
 })
 
-test.concurrent('the total usage of the apps of a hub is updated with each read of the list', async ({ world }) => {
-  const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
-  const used = () => {
-    const states = [...world.hub.apps.keys()].map((id) =>
-      JSON.parse(world.observer.last(`hub2mqtt/home/app/${id}`) ?? ''),
-    )
-    const of = (key: string) => states.reduce((sum, state) => sum + (state[key] ?? 0), 0)
-    return { cpu_percent: Math.round(of('cpu_percent') * 10) / 10, memory_bytes: of('memory_bytes') }
-  }
-  await world.settle()
-  expect(used().memory_bytes).toBeGreaterThan(0)
-  expect(summary()).toMatchObject(used())
-  world.hub.change('com.athom.hue', { usage: { cpu: 0.5, mem: 200_000_000 } })
-  await world.settle()
-  expect(used().memory_bytes).toBeGreaterThan(200_000_000)
-  expect(summary()).toMatchObject(used())
-})
-
 test.concurrent('an update of an unknown version is distinguished from the previous one, also by a bridge that restarts', async () => {
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
