@@ -15,15 +15,6 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as an answer, with the correlation data of its command and any error code', async ({ desk }) => {
-    const mark = { correlationData: Buffer.from('c') }
-    await desk.ask('bridge/cmd/ping', '', mark)
-    expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })
-    expect(desk.sent[0]?.options.userProperties).toBeUndefined()
-    await desk.ask('bridge/cmd/pong')
-    expect(desk.sent[1]?.options.userProperties).toEqual({ 'error-code': 'unknown_command' })
-  })
-
   test('is sent to the response topic if that is permitted', async ({ desk }) => {
     const spoken = ['b/home/state', `b/${app('restart')}`]
     for (const responseTopic of ['me/answers', ...spoken]) await desk.ask('bridge/cmd/ping', '', { responseTopic })

@@ -87,22 +87,6 @@ describe('the memory of answers', () => {
     expect(['small', 'large'].map((name) => replay.recall(name) !== undefined)).toEqual([true, false])
   })
 
-  test('holds each write for five minutes, however many reads follow, and however large they are', async () => {
-    const clock = new FakeClock()
-    const replay = new Replay(clock)
-    replay.remember('pay', done('{"charged":1}'), () => true)
-    replay.remember('under way', new Promise<Outcome>(() => {}), () => false)
-    for (let i = 0; i < 20_001; i++) replay.remember(`k${i}`, done('null'))
-    for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
-    await turn()
-    expect(await replay.recall('pay')).toEqual({ ok: true, json: '{"charged":1}' })
-    expect(replay.recall('under way')).toBeDefined()
-    await clock.advance(5 * 60_000 - 1)
-    expect(replay.recall('pay')).toBeDefined()
-    await clock.advance(1)
-    expect([replay.recall('pay'), replay.recall('under way')]).toEqual([undefined, undefined])
-  })
-
   test('treats a write that failed before it was sent to the hub like a read, which needs no room', async () => {
     const replay = new Replay(new FakeClock())
     const failed = Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)

@@ -133,16 +133,6 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
   })
 })
 
-test.concurrent('a command that configuration does not allow can be allowed by name, and uninstall still requires a confirmation', async () => {
-  await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
-  const topic = `home/app/${world.app}/cmd/uninstall`
-  expect((await world.request(topic, '')).error?.code).toBe('invalid_payload')
-  expect((await world.request(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
-  expect(world.requestCount('uninstallApp')).toBe(0)
-  expect(await world.request(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
-  expect((await world.request('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
-})
-
 test.concurrent('a command that the key does not permit is reported the same way if only the hub knows, and the permissions are read again', async ({
   world,
 }) => {

@@ -107,12 +107,6 @@ describe.concurrent('an app that configuration leaves out', () => {
       ),
     ).toEqual([])
   })
-
-  test('is cleared if it was published before', async ({ world }) => {
-    expect(world.state('com.athom.hue')).toBeDefined()
-    await world.restart({ APPS_INCLUDE: '*,x', APPS_EXCLUDE: 'com.athom.h?e' })
-    await until('the sweep', () => world.observer.last('hub2mqtt/home/app/com.athom.hue') === '')
-  })
 })
 
 describe.concurrent('a published setting that cannot be published with its current value', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fillSections } from '../../src/tooling/docs/generate.ts'
-import { exampleConfig, guardOptionsSection, optionsSection } from '../../src/tooling/docs/options.ts'
+import { exampleConfig } from '../../src/tooling/docs/options.ts'
 import { load, PEM, PEM_KEY } from './support.ts'
 
 const pems = { 'ca.pem': PEM, 'client.pem': PEM, 'client-key.pem': PEM_KEY }
@@ -29,13 +29,6 @@ describe('the example configuration', () => {
 })
 
 describe('the generated sections', () => {
-  it('list every option with its variable, default and secret file', () => {
-    const text = optionsSection() + guardOptionsSection()
-    for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)
-    expect(text).toContain('`HUB2MQTT_MQTT_PASSWORD_FILE`')
-    expect(text).toMatch(/`hubs\.<name>\.url` \| `HUB2MQTT_HUB_URL` \| URL \| required/)
-  })
-
   const known = { one: () => 'new', two: () => '$& $1' }
   const marked = (one: string, two: string) =>
     `a\n<!-- generated:one -->\n${one}\n<!-- /generated:one -->\nb\n<!-- generated:two -->\n${two}\n<!-- /generated:two -->\n`

@@ -5,7 +5,7 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
-import { fileKeys, nest, type Option } from '../../src/config/table.ts'
+import { nest, type Option } from '../../src/config/table.ts'
 import { configSchema } from '../../src/tooling/docs/config-schema.ts'
 import { anyText } from '../support/any-text.ts'
 import { maps, mistakesOf, PEM, PEM_KEY } from './support.ts'
@@ -215,21 +215,5 @@ describe('the JSON Schema of the configuration file', () => {
     const mqtt = { username: 'u', password: 'abcd', password_file: 'file' }
     expect(editorTakes({ mqtt })).toBe(false)
     expect(editorTakes({ mqtt: { ...mqtt, password: null } })).toBe(true)
-  })
-
-  it('lists every key that a file may have, and permits no others', () => {
-    for (const path of fileKeys(options)) {
-      expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
-    }
-    for (const path of fileKeys(hubOptions)) {
-      expect(schema).toHaveProperty(['properties', 'hubs', 'additionalProperties', 'properties', path])
-    }
-    expect(schema).toMatchObject({ additionalProperties: false, properties: { mqtt: { additionalProperties: false } } })
-  })
-
-  it('shows defaults as a user writes them', () => {
-    expect(schema).toHaveProperty('properties.mqtt.properties.keepalive.default', '30s')
-    expect(schema).toHaveProperty('properties.mqtt.properties.url.default', null)
-    expect(schema).toHaveProperty('properties.settings.properties.publish.default', {})
   })
 })

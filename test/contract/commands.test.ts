@@ -1,5 +1,4 @@
 /** Compares every row of the table of commands with the requests that the hub receives. */
-import { readFileSync } from 'node:fs'
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, effectiveCommand, findCommand, isAudited } from '../../src/contract/commands.ts'
@@ -88,11 +87,6 @@ describe('a command', () => {
     expect(same[0]?.method, 'the operation whose permission is looked at').toBe(OPERATIONS[command.operation].method)
     expect(operation === 'say' ? 'speak' : operation).toBe(command.operation)
     expect(command.write).toBe(asked.some(({ method }) => method !== 'GET'))
-  })
-
-  test.each(COMMANDS.map((command) => [wordsOf(command), command.doc]))('is documented: %s', (_, doc) => {
-    expect(doc).toMatch(/^[A-Z].*\.$/)
-    expect(readFileSync('docs/mqtt.md', 'utf8')).toContain(doc)
   })
 
   test('is found by its topic, with and without an argument', () => {

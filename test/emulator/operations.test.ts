@@ -3,12 +3,6 @@ import { ENTRIES } from '../../src/emulator/core/table.ts'
 import { ask, BLINDS, DOORBELL, HUE, hubOf, PUMP, test } from './support.ts'
 
 describe('apps over REST', () => {
-  test('lists the apps by id and shows one', async ({ hub }) => {
-    const { json } = await ask(hub, 'GET /apps/app')
-    expect(Object.keys(Object(json))).toEqual([...hub.apps.keys()])
-    expect((await ask(hub, `GET /apps/app/${HUE}`)).json).toEqual(hub.apps.get(HUE))
-  })
-
   test.each(['GET /apps/app/', 'POST /apps/store/', `GET /apps/app/${HUE}/setting//`])(
     'accepts the trailing slash of %s',
     async (line) => {
@@ -103,10 +97,6 @@ describe('apps over REST', () => {
     expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP, channel: 'beta' } })).status).toBe(400)
     expect((await ask(hub, 'POST /apps/store', { body: {} })).status).toBe(400)
     expect((await ask(hub, 'POST /apps/store')).status).toBe(400)
-  })
-
-  test('answers with the locales of an app', async () => {
-    expect((await ask(await hubOf(), `GET /apps/app/${HUE}/locale`)).json).toEqual({ en: { title: 'Lumen Lights' } })
   })
 })
 

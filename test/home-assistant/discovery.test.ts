@@ -6,7 +6,6 @@ import { PUBLICATIONS } from '../../src/contract/publications.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import { commandOf } from '../../src/home-assistant/entity.ts'
 import { type AppPatch, patchApp } from '../../src/hub/app.ts'
-import type { OperationName } from '../../src/hub/operations.ts'
 import { anyText } from '../support/any-text.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
@@ -135,19 +134,6 @@ describe('the presentation', () => {
     expect(components({ app: { name: null } }).update).not.toHaveProperty('title')
   })
 
-  test.each(FORMS)('leaves entity ids to Home Assistant, in a message as %s', (form) => {
-    for (const [topic, payload] of messages(form, withSettings)) {
-      expect(payload, topic).not.toMatch(/"(default_entity_id|object_id)"/)
-    }
-  })
-
-  test('names an app with its hub if there are several hubs', () => {
-    const cabin = { ...FACTS, name: 'summer-cabin' }
-    expect(deviceOf('--com_athom_hue', { facts: cabin }).name).toBe('Philips Hue')
-    expect(deviceOf('--com_athom_hue', { facts: cabin, severalHubs: true }).name).toBe('Philips Hue (Summer cabin)')
-    expect(deviceOf('hub2mqtt--abc123/', { facts: cabin, severalHubs: true }).name).toBe('Summer cabin hub')
-  })
-
   test('names the manufacturer of hub and bridge', () => {
     expect(deviceOf('bridge')).toMatchObject({ manufacturer: 'hub2mqtt' })
     expect(deviceOf('hub2mqtt--abc123/')).toMatchObject({ manufacturer: 'Athom', model: 'Homey' })
@@ -180,27 +166,6 @@ describe('the presentation', () => {
     expect(components().enabled).not.toHaveProperty('entity_picture')
   })
 
-  test('has the address for help in every message', () => {
-    for (const form of FORMS) {
-      for (const payload of messages(form).values()) {
-        expect(JSON.parse(payload).origin.support_url).toMatch(/^https:\/\/.*\/issues$/)
-      }
-    }
-  })
-
-  test('of a hub has the reason while it is offline, the usage of its apps, and an update of all of them', () => {
-    const hub = components({}, 'hub2mqtt--abc123/')
-    expect(hub.reason).toMatchObject({
-      state_topic: 'hub2mqtt/home/info',
-      availability: [{ topic: 'hub2mqtt/bridge/state' }],
-    })
-    expect(hub.update_all).toMatchObject({ platform: 'button', command_topic: 'hub2mqtt/home/cmd/update-all' })
-    expect(hub.cpu.unit_of_measurement).toBe('%')
-    expect(hub.memory.unit_of_measurement).toBe('MiB')
-    const refused = components({ deny: ['hub/update-all'] }, 'hub2mqtt--abc123/')
-    expect(refused).not.toHaveProperty('update_all')
-  })
-
   test('has buttons that snooze and resume the guardian of an app, disabled by default', () => {
     const { guard_snooze, guard_resume } = components()
     const common = { command_topic: 'hub2mqtt/home/app/com.athom.hue/cmd/guard', enabled_by_default: false }
@@ -214,38 +179,14 @@ describe('the presentation', () => {
     )
   })
 
-  const shown = (device?: string, missing: readonly OperationName[] = EVIDENCE) =>
-    Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({ missing }, device))
+  test('enables seven entities of an app by default, including the guardian, and gives the app itself an icon', () => {
+    type Shown = { readonly unique_id?: string; readonly enabled_by_default?: boolean }
+    const shown = Object.entries<Shown>(components({ missing: EVIDENCE }))
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
-
-  test('enables seven entities of an app by default, including the guardian, and gives the app itself an icon', () => {
-    expect(shown()).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
+    expect(shown).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
     expect(components().enabled.icon).toMatch(/^mdi:/)
     expect(components()).not.toHaveProperty('version')
-  })
-
-  test('enables one more of an app if the key permits reading the devices', () => {
-    expect(shown(undefined, []).filter((key) => !shown().includes(key))).toEqual(['devices_away'])
-  })
-
-  test('enables six more of a hub if the key permits reading its health', () => {
-    const more = ['memory_free', 'load', 'temperature', 'storage_free', 'last_boot', 'undervoltage']
-    const added = shown('hub2mqtt--abc123/', []).filter((key) => !shown('hub2mqtt--abc123/').includes(key))
-    expect(added).toEqual(more)
-  })
-
-  test('enables fewer than three hundred for 40 apps, their hub and the bridge', () => {
-    expect(40 * shown().length + shown('hub2mqtt--abc123/').length + shown('bridge').length).toBe(293)
-  })
-
-  test('shows memory in MiB with one decimal', () => {
-    expect(components().memory).toMatchObject({
-      device_class: 'data_size',
-      state_class: 'measurement',
-      unit_of_measurement: 'MiB',
-      suggested_display_precision: 1,
-    })
   })
 
   test('hides a setting that is a password while it is typed', () => {
@@ -265,38 +206,12 @@ describe('the presentation', () => {
     expect(components({ settings: new Map([['x', setting]]) }).setting_x.step).toBe(sent)
   })
 
-  test('shows a setting with an invalid value as unknown, or as an empty text, but never as its old state', () => {
-    const of = components(withSettings)
-    expect(of.setting_a.value_template).toBe("{{ value if value_json is boolean else 'None' }}")
-    for (const key of ['setting_c', 'setting_d']) expect(of[key].value_template).toMatch(/else 'None' }}$/)
-    for (const key of ['setting_b', 'setting_p']) {
-      const template = "{{ value_json if value_json is string and value_json|length <= 255 else '' }}"
-      expect(of[key].value_template).toBe(template)
-    }
-  })
-
   test('shows an option as unknown if Home Assistant would trim or ignore it', () => {
     const setting = { type: 'select', options: ['', ' ', ' low', 'low\n', 'high'] } as const
     expect(components({ settings: new Map([['x', setting]]) }).setting_x).toMatchObject({
       options: setting.options,
       value_template: `{{ value_json if value_json in ["high"] else 'None' }}`,
     })
-  })
-
-  test('has events and triggers for a crash, a new version, a failed command and a guardian that gave up', () => {
-    for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
-      expect(components().event.event_types).toContain(type)
-      expect(components()[`trigger_${type}`]).toEqual({
-        platform: 'device_automation',
-        automation_type: 'trigger',
-        type,
-        subtype: 'app',
-        topic: 'hub2mqtt/home/app/com.athom.hue/event',
-        value_template: expect.stringContaining('event_type'),
-        payload: type,
-        qos: 1,
-      })
-    }
   })
 })
 

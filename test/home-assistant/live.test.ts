@@ -3,9 +3,6 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { ENTITIES } from '../../src/home-assistant/entities.ts'
-import type { DeviceKind } from '../../src/home-assistant/entity.ts'
-import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
 import { temporaryFolder } from '../support/at-end.ts'
 import { retainedOn } from '../support/observer.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -30,13 +27,6 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The number of devices: the bridge, the hub and its eight apps. */
 const ALL = 10
-/** Returns the number of entities for a key that has only the permissions for apps. */
-const rowsOf = (kind: DeviceKind) =>
-  ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
-const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
-/** Returns the number of components of the bridge, of a hub with all features, and of the hub's apps. */
-const components = ({ hub }: World) =>
-  rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
   world.observer.seen
     .slice(since)
@@ -57,18 +47,6 @@ test.concurrent.each(['older', 'newer'] as const)(
     expect(hub.includes('speak')).toBe(flavour === 'older')
   },
 )
-
-test.concurrent('a change of the prefix leaves nothing under the previous one, whatever else changed', async ({
-  world,
-}) => {
-  await settled(world)
-  await world.bridge.stop()
-  world.hub.uninstall('com.athom.hue')
-  await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-  const found = await settled(world, components(world))
-  expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
-  expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
-})
 
 const BY_NAME = 'hub2mqtt---20home'
 const objectIds = (held: ReadonlyMap<string, string>) =>
@@ -290,24 +268,6 @@ test.concurrent('the bridge keeps its device when a restart finds another hub fi
   await world.settle('cabin')
   expect(objectIds(await settled(world, ALL + 2))).toContain(`hub2mqtt-bridge--${HUB}`)
   expect(told(world, seen).filter(({ topic }) => topic.includes('hub2mqtt-bridge--'))).toEqual([])
-})
-
-test.concurrent('the total usage of the apps of a hub is updated with each read of the list', async ({ world }) => {
-  const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
-  const used = () => {
-    const states = [...world.hub.apps.keys()].map((id) =>
-      JSON.parse(world.observer.last(`hub2mqtt/home/app/${id}`) ?? ''),
-    )
-    const of = (key: string) => states.reduce((sum, state) => sum + (state[key] ?? 0), 0)
-    return { cpu_percent: Math.round(of('cpu_percent') * 10) / 10, memory_bytes: of('memory_bytes') }
-  }
-  await world.settle()
-  expect(used().memory_bytes).toBeGreaterThan(0)
-  expect(summary()).toMatchObject(used())
-  world.hub.change('com.athom.hue', { usage: { cpu: 0.5, mem: 200_000_000 } })
-  await world.settle()
-  expect(used().memory_bytes).toBeGreaterThan(200_000_000)
-  expect(summary()).toMatchObject(used())
 })
 
 test.concurrent('an update of an unknown version is distinguished from the previous one, also by a bridge that restarts', async () => {

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { listening } from '../support/at-end.ts'
 import { choose, KNOWN, published } from './support/versions.ts'
 
 const DAY = 86_400_000
@@ -10,11 +10,8 @@ const names = (...[wanted, onPyPI, now = 0]: [string?, (typeof KNOWN)[]?, number
   choose(wanted, onPyPI ?? [], now, ({ python }) => python === KNOWN.python).map(({ name }) => name)
 
 async function readFrom(body: string) {
-  await using server = createServer((_, answer) => answer.setHeader('connection', 'close').end(body))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('not on a port')
-  return await published(`http://127.0.0.1:${address.port}/`)
+  const port = await listening(createServer((_, answer) => answer.end(body)))
+  return await published(`http://127.0.0.1:${port}/`)
 }
 
 describe('the versions of Home Assistant that are tested', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { PROBES } from '../../src/cli/conformance/probes.ts'
 import { ENTRIES } from '../../src/emulator/core/table.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
@@ -18,31 +18,13 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** Returns the operations without a row in the table. A second path of an operation needs a row too. */
-const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
-  Object.entries(operations).flatMap(([name, operation]) => {
-    const paths = [operation.path, operation.otherPath ?? operation.path]
-    return paths.every((path) => table.includes(lineOf({ ...operation, path }))) ? [] : [name]
-  })
-
-interface Other {
-  readonly otherPath?: string
-}
-
-describe.each([
+test.each([
   ['the emulated hub', EMULATED],
   ['the conformance tool', EXAMINED],
-] as const)('%s', (_, table) => {
-  test('has a row for every operation that the bridge uses', () => {
-    expect(missingFrom(table, OPERATIONS)).toEqual([])
+] as const)('%s has a row for every operation that the bridge uses', (_, table) => {
+  const missing = Object.entries<Request & { readonly otherPath?: string }>(OPERATIONS).filter(([, operation]) => {
+    const paths = [operation.path, operation.otherPath ?? operation.path]
+    return !paths.every((path) => table.includes(lineOf({ ...operation, path })))
   })
-
-  test.each([
-    ['a path of its own', { ...OPERATIONS.getApp, path: '/app/:id/made-up' }],
-    ['another method', { ...OPERATIONS.getApp, method: 'POST' }],
-    ['another manager', { ...OPERATIONS.getApp, manager: 'made-up' }],
-    ['a second path', { ...OPERATIONS.getApp, otherPath: '/made-up' }],
-  ])('lacks a row for a made-up operation with %s', (_what, madeUp) => {
-    expect(missingFrom(table, { ...OPERATIONS, madeUp })).toEqual(['madeUp'])
-  })
+  expect(missing.map(([name]) => name)).toEqual([])
 })

@@ -12,7 +12,6 @@ import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
 import { anyText } from '../support/any-text.ts'
 import { runs } from '../support/runs.ts'
-import { World } from '../support/world.ts'
 
 const uncaught: unknown[] = []
 const note = (error: unknown) => uncaught.push(error)
@@ -172,23 +171,5 @@ describe('a server that speaks the realtime protocol', () => {
       await Promise.all(POSITIONS.map((at) => session(at, one)))
     })
     await fc.assert(property, { numRuns: runs(20) })
-  })
-})
-
-describe('a running bridge', () => {
-  test('survives any records and lists', async () => {
-    await using world = await World.start({ env: { HUB_POLL_INTERVAL: '1s' } })
-    const names = ['app.create', 'app.update', 'app.delete', 'app.other']
-    for (const [i, [wanted, fields]] of fc.sample(fc.tuple(id, record), 500).entries()) {
-      world.hub.emit(names[i % 4] ?? '', { ...fields, id: wanted })
-    }
-    for (const value of fc.sample(list, 3)) {
-      world.hub.behave('wrong-shape', { operation: 'getApps', value })
-      await world.request('home/cmd/refresh')
-    }
-    world.hub.behaveWell()
-    expect((await world.request('bridge/cmd/ping')).ok).toBe(true)
-    const wrong = world.bridge.lines.filter((line) => /"level":"(error|fatal)"/.test(line))
-    expect(wrong).toEqual([])
   })
 })

@@ -1,21 +1,27 @@
 /** With PICTURES=1, saves screenshots of all views. */
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
+import { BridgeProcess } from '../support/bridge-process.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
 import { House } from './support/house.ts'
+import { expectTranslated, marked, STUCK } from './support/translated.ts'
 
 const SIZES = [
   { width: 1280, height: 860 },
   { width: 768, height: 1024 },
   { width: 360, height: 740 },
 ]
+const PASSWORD = 'a password for tests'
 const THEMES: readonly Theme[] = ['light', 'dark']
 
 let open: House
 let closed: House
 let shared: House
+let unconfigured: BridgeProcess
+let setupPage: string
 
 beforeAll(async () => {
   if (!canBrowse) return
@@ -24,20 +30,24 @@ beforeAll(async () => {
   const config = { commands: { deny: ['get-std'] }, guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
   const scopes = ['hub.app', 'hub.speech', 'hub.system.readonly']
   open = await House.start({ hubs, config, scopes })
-  closed = await House.start({ config: { http: { password: 'a password for tests' } } })
+  closed = await House.start({ config: { http: { password: PASSWORD } }, scopes: ['hub.app.readonly'] })
   const rooms = Object.fromEntries(['attic', 'barn', 'cabin', 'garage', 'home', 'loft'].map((name) => [name, {}]))
   shared = await House.start({ hubs: rooms, config: { fleet: { shard: '2/2' } } })
+  unconfigured = new BridgeProcess({ env: { HUB2MQTT_HTTP_PORT: String(await freePort()) } })
+  setupPage = await unconfigured.page()
 })
 afterAll(async () => {
   await open?.[Symbol.asyncDispose]()
   await closed?.[Symbol.asyncDispose]()
   await shared?.[Symbol.asyncDispose]()
+  await unconfigured?.stop()
 })
 
 interface View {
   readonly hash: string
   readonly ready: (page: Page) => Promise<unknown>
-  readonly at?: () => House
+  /** The address of the page; default: that of `open`. */
+  readonly at?: () => string
 }
 
 const heading = (name: string) => (page: Page) => page.getByRole('heading', { name }).waitFor()
@@ -51,6 +61,7 @@ const VIEWS: Readonly<Record<string, View>> = {
       await page.getByRole('checkbox', { name: 'Select Heat Pump' }).check()
       await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
       await page.getByText('2 selected').waitFor()
+      await page.getByRole('button', { name: 'More for the selected apps' }).click()
     },
   },
   menu: {
@@ -58,6 +69,21 @@ const VIEWS: Readonly<Record<string, View>> = {
     async ready(page) {
       await page.getByRole('button', { name: 'More for Heat Pump' }).click()
       await page.getByRole('menuitem', { name: /Uninstall/ }).waitFor()
+    },
+  },
+  languages: {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('button', { name: 'Language' }).click()
+      await page.getByRole('menu').waitFor()
+    },
+  },
+  keys: {
+    hash: '',
+    async ready(page) {
+      await app(page)
+      await page.keyboard.press('?')
+      await page.getByRole('dialog').waitFor()
     },
   },
   'question for several': {
@@ -75,7 +101,7 @@ const VIEWS: Readonly<Record<string, View>> = {
       open.hub().behave('answer-status', { operation: 'restartApp', status: 500, times: 1 })
       await page.getByRole('region', { name: 'Selected apps' }).getByRole('button', { name: 'Restart' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Restart' }).click()
-      await page.getByText('Stopped: Doorbell (home) failed').waitFor()
+      await page.getByText(/Stopped: .*Doorbell.* failed/).waitFor()
     },
   },
   question: {
@@ -90,9 +116,12 @@ const VIEWS: Readonly<Record<string, View>> = {
     async ready(page) {
       await page.getByRole('button', { name: 'Read settings' }).click()
       await page.getByRole('button', { name: 'Show values' }).click()
+      await page.getByRole('button', { name: 'Change the value' }).first().click()
       await page.getByRole('button', { name: 'The hub’s record' }).click()
+      await page.getByRole('combobox', { name: 'Action' }).selectOption('events')
+      await page.getByRole('slider').first().press('ArrowLeft')
       await page.getByRole('button', { name: 'Restart' }).click()
-      await page.getByText(/^Lumen Lights – Restart/).waitFor()
+      await page.getByText(/Lumen Lights.* – .*Restart/).waitFor()
     },
   },
   crashed: { hash: '#/app/home/nl.vandermolen.doorbell', ready: heading('Doorbell') },
@@ -100,9 +129,9 @@ const VIEWS: Readonly<Record<string, View>> = {
     hash: '#/activity',
     async ready(page) {
       await heading('Activity')(page)
-      open.hub().crash('org.tidewater.meter', 'Error: the meter is stuck')
+      open.hub().crash('org.tidewater.meter', STUCK)
       open.hub().recover('org.tidewater.meter')
-      await page.getByText('Error: the meter is stuck').first().waitFor()
+      await page.getByText(STUCK).first().waitFor()
     },
   },
   bridge: {
@@ -119,11 +148,39 @@ const VIEWS: Readonly<Record<string, View>> = {
     hash: '#/log',
     ready: (page) => page.getByRole('row').filter({ hasText: 'hub2mqtt started' }).waitFor(),
   },
-  fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared },
-  login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
+  fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared.page },
+  login: { hash: '', ready: heading('hub2mqtt'), at: () => closed.page },
+  readers: {
+    hash: '',
+    at: () => closed.page,
+    async ready(page) {
+      await page.getByLabel('Password').fill(PASSWORD)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await app(page)
+    },
+  },
+  setup: {
+    hash: '',
+    at: () => setupPage,
+    async ready(page) {
+      await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
+      await page.getByLabel('Use an existing broker').check()
+    },
+  },
+  // The last view, because the hub stays offline.
+  away: {
+    hash: '',
+    async ready(page) {
+      await open.hub('cabin').close()
+      await page
+        .getByText(/hub .*is offline/)
+        .first()
+        .waitFor()
+    },
+  },
 }
 
-const OVERLAYS = new Set(['menu', 'question', 'question for several', 'progress', 'selection'])
+const OVERLAYS = new Set(['menu', 'languages', 'keys', 'question', 'question for several', 'progress', 'selection'])
 
 test.runIf(canBrowse)(
   'the theme is that of the system until one is chosen, which stays and colours the window',
@@ -183,26 +240,6 @@ test.runIf(canBrowse)('the row of a crashed app is tinted and readable, in both 
   }
 })
 
-test.runIf(canBrowse).each(Object.keys(VIEWS))('the view is accessible, in both themes: %s', async (name) => {
-  const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
-  let page: Page | undefined
-  for (const size of SIZES) {
-    // Open the page again for menus and dialogs, because they close when the size changes.
-    if (page === undefined || OVERLAYS.has(name)) {
-      page = await visit(at().page, { hash, ...size })
-      await ready(page)
-    } else await page.setViewportSize(size)
-    // Wait until the charts have adapted to the size of their containers.
-    await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
-    for (const colorScheme of THEMES) {
-      await page.emulateMedia({ colorScheme })
-      await picture(page, `${name}-${colorScheme}-${size.width}`, !name.startsWith('question'))
-      await expectAccessible(page)
-    }
-    expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
-  }
-})
-
 test.runIf(canBrowse)('the colours of the system hide neither a switch nor what is chosen', async () => {
   // Set a time zone to get a new profile; otherwise, colours would persist.
   const page = await visit(open.page, { timezone: 'UTC' })
@@ -220,4 +257,31 @@ test.runIf(canBrowse)('the colours of the system hide neither a switch nor what 
   const current = await lookOf(apps)
   await page.getByRole('link', { name: 'Activity' }).click()
   expect(await lookOf(apps)).not.toBe(current)
+})
+
+describe.runIf(canBrowse).each(Object.entries(VIEWS))('the view %s', (name, { hash, ready, at = () => open.page }) => {
+  test('mixes no languages', async () => {
+    const page = await visit(at(), { hash }, await marked())
+    await ready(page)
+    await expectTranslated(page)
+  })
+
+  test('is accessible, in both themes', async () => {
+    let page: Page | undefined
+    for (const size of SIZES) {
+      // Open the page again for menus and dialogs, because they close when the size changes.
+      if (page === undefined || OVERLAYS.has(name)) {
+        page = await visit(at(), { hash, ...size })
+        await ready(page)
+      } else await page.setViewportSize(size)
+      // Wait until the charts have adapted to the size of their containers.
+      await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
+      for (const colorScheme of THEMES) {
+        await page.emulateMedia({ colorScheme })
+        await picture(page, `${name}-${colorScheme}-${size.width}`, !name.startsWith('question'))
+        await expectAccessible(page)
+      }
+      expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
+    }
+  })
 })

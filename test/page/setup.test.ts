@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { begin, emulate, KEY } from '../web/setup/house.ts'
-import { canBrowse, expectAccessible, overflow, picture, type View, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, visit } from './support/browser.ts'
 
 /** Starts a daemon without a configuration, in a separate process. */
 async function start(isNamed: boolean) {
@@ -61,17 +61,5 @@ describe.runIf(canBrowse)('the setup page', () => {
     await page.getByText(`HUB2MQTT_HUB_URL=${hub.url}`).waitFor()
     await page.getByText('Then restart hub2mqtt').waitFor()
     await expectAccessible(page)
-  })
-
-  test.each<[string, View]>([
-    ['wide, light', { width: 1280, height: 860 }],
-    ['narrow, dark', { width: 360, height: 740, theme: 'dark' }],
-  ])('is accessible: %s', async (name, view) => {
-    const { url } = await start(true)
-    const page = await visit(url, view)
-    await page.getByText('and starts immediately').waitFor()
-    await expectAccessible(page)
-    expect(await overflow(page)).toBeLessThanOrEqual(0)
-    await picture(page, `setup ${name}`, true)
   })
 })

@@ -73,6 +73,10 @@ export const PROBES = {
   getLogEntries: of('getLogEntries', SHAPES.collection),
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
+export const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
+
+/** The reads without parameters. */
+const READS = PROBE_NAMES.filter((name) => PROBES[name].method === 'GET' && !PROBES[name].path.includes(':'))
 
 export type Extra = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
@@ -95,18 +99,6 @@ export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
   return seen === undefined || outcomeOf(seen) === 'absent' ? 'does not exist' : 'could not be read'
 }
-
-const EVIDENCE = [
-  'getInfo',
-  'getMemoryInfo',
-  'getStorageInfo',
-  'getLastBackup',
-  'getUpdates',
-  'getDevices',
-  'getFlows',
-  'getAdvancedFlows',
-  'getLogs',
-] as const satisfies readonly ProbeName[]
 
 export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', name = ''): string {
   const [first, second] = [encodeURIComponent(id), encodeURIComponent(name)]
@@ -165,8 +157,7 @@ export async function read(client: Client, pings: Reading['pings'], prefix: ApiP
   const [setting] = Object.keys(recordOf(answers.get('getAppSettings')) ?? {})
   if (app !== null && setting !== undefined) await readOperation('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
-  await readOperation('getVoices')
-  for (const name of EVIDENCE) await readOperation(name)
+  for (const name of READS.filter((one) => !answers.has(one))) await readOperation(name)
   const log = logIn(answers.get('getLogs'))
   await (log === undefined ? untried.set('getLogEntries', 'no log is known') : readOperation('getLogEntries', ...log))
   await readExtra('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')

@@ -7,7 +7,7 @@ import { decodeApps } from '../../hub/decode.ts'
 import { asHubError } from '../../hub/errors.ts'
 import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
 import { errorOf, isUnlicensed, kindOf, type Observation, outcomeOf, summary } from './observation.ts'
-import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
+import { PROBE_NAMES, PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
 /** Version of the JSON report. Added keys do not change the version (docs/internals/conformance.md). */
@@ -19,8 +19,6 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
 }
-
-const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
 const NO_LICENCE = 'the hub has no valid licence'
 

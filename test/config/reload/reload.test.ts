@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, test } from 'vitest'
 import { CHECK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
-import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { APP, Street } from '../../cluster/rollout/street.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
@@ -62,23 +61,6 @@ describe.concurrent('a configuration that is read again changes while running', 
     expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
   })
 
-  it('the visible apps: hidden ones are cleared, new ones appear, and neither causes an event', async () => {
-    await using world = await start('apps: {exclude: []}\n')
-    const { app } = world
-    world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
-    await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
-    await until(
-      'no topics of the app',
-      async () => !(await topicsOf(world, 'home')).some((topic) => topic.includes(app)),
-    )
-    expect(await world.request(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
-    world.bridge.reload('apps: {exclude: []}\n')
-    await until('the app is back', () => world.state(app)?.['state'] === 'running')
-    expect(events(world)).toEqual([])
-    world.hub.crash(app)
-    await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
-  })
-
   it('the apps whose ids contain an API key: they are removed immediately', async () => {
     await using world = await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
@@ -87,58 +69,6 @@ describe.concurrent('a configuration that is read again changes while running', 
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
     await until('the removal of the app', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     expect(events(world)).toEqual([])
-  })
-
-  it('the commands that are allowed, and their published list', async () => {
-    await using world = await start('commands: {read_only: false}\n')
-    const commands = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands
-    expect(commands()).toContain('restart')
-    world.bridge.reload('commands: {read_only: true}\n')
-    await until('the new list', () => !commands().includes('restart'))
-    const restart = `home/app/${world.app}/cmd/restart`
-    expect(await world.request(restart)).toMatchObject({ error: { code: 'not_allowed' } })
-    world.bridge.reload('commands: {deny: []}\n')
-    await until('the old list', () => commands().includes('restart'))
-    expect(await world.request(restart)).toMatchObject({ ok: true })
-  })
-
-  it('the settings that are published; the others are cleared', async () => {
-    await using world = await start('settings: {publish: {}}\n')
-    const { app } = world
-    await world.request(`home/app/${app}/cmd/set-setting/one`, '1')
-    await world.request(`home/app/${app}/cmd/set-setting/two`, '2')
-    const topic = (name: string) => `hub2mqtt/home/app/${app}/setting/${name}`
-    world.bridge.reload(`settings: {publish: {"${app}": {one: text, two: text}}}\n`)
-    await until('both', () => world.observer.last(topic('one')) === '1' && world.observer.last(topic('two')) === '2')
-    world.bridge.reload(`settings: {publish: {"${app}": {two: text}}}\n`)
-    await until('one is cleared', () => world.observer.last(topic('one')) === '')
-    expect(world.observer.texts(topic('two'))).toEqual(['2'])
-  })
-
-  it('the hubs: a new one is bridged, a removed one leaves no retained topic', async () => {
-    await using other = await EmulatedHub.start({ keys: { other: ALL_SCOPES }, settleMs: 0, id: 'the-other-hub' })
-    await using world = await start('', { env: { HUB_NAME: 'home' } })
-    const both = `hubs:\n  home: {}\n  attic: {url: "${other.url}", api_key: other}\n`
-    world.bridge.reload(both)
-    await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
-    await until('all topics', async () => (await topicsOf(world, 'attic')).length >= other.apps.size + 2)
-    expect(await world.request('attic/cmd/get-apps')).toMatchObject({ ok: true })
-    world.bridge.reload('hubs: {home: {}}')
-    await noTopicsOf(world, 'attic')
-    // The bridge clears the hub's discovery messages later than the others, because the hub may be renamed.
-    const speakingOfIt = async () => {
-      const held = await retainedOn(world.broker.port)
-      return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
-    }
-    await until('discovery only', async () => (await speakingOfIt()).length === other.apps.size + 1)
-    world.clock.jump(15_000)
-    await until('no messages about it', async () => (await speakingOfIt()).length === 0)
-    expect(await world.request('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
-    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
-    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').hubs).not.toHaveProperty('attic')
-    expect(await world.request('home/cmd/get-apps')).toMatchObject({ ok: true })
-    world.bridge.reload(both)
-    await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
   })
 
   it('the hubs: each is added and removed with its file in their folder, without a signal', async () => {

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
 import { COMMANDS } from '../../../src/contract/commands.ts'
 import { PUBLICATIONS, type Publication } from '../../../src/contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../src/contract/schemas.ts'
@@ -83,8 +82,6 @@ test.concurrent.each([[BROKERS[0], 'device'] as const, ['aedes', 'component'] as
 )
 
 describe('the AsyncAPI document', () => {
-  const document: unknown = parse(asyncapi())
-
   test('has each address once', () => {
     const addresses = [...asyncapi().matchAll(/^ {4}address: (.*)$/gm)].map(([, text]) => text)
     expect(addresses).toHaveLength(rows.length + 2 * COMMANDS.length)
@@ -95,39 +92,5 @@ describe('the AsyncAPI document', () => {
     const schemas = new Map(rows.map(({ message, schema }) => [message, schema]))
     for (const { message, schema } of rows) if (message !== undefined) expect(schema).toBe(schemas.get(message))
     expect(asyncapi()).toContain('storm_over')
-  })
-
-  test('documents the payload, the requirements and the answer topic of a command', () => {
-    expect(document).toMatchObject({
-      channels: {
-        appUninstallCommand: {
-          address: '{base}/{hub}/app/{app}/cmd/uninstall',
-          messages: { command: { payload: { required: ['confirm'], additionalProperties: false } } },
-        },
-        appUninstallResult: { address: '{base}/{hub}/app/{app}/result/uninstall' },
-        appSetSettingOfTopicCommand: { address: '{base}/{hub}/app/{app}/cmd/set-setting/{name}' },
-      },
-      operations: {
-        appUninstallCommand: {
-          action: 'receive',
-          description: expect.stringMatching(/`hub\.app`.*unless the configuration allows it/),
-          bindings: { mqtt: { qos: 1, retain: false } },
-          reply: { channel: { $ref: '#/channels/appUninstallResult' } },
-        },
-        app: { action: 'send', bindings: { mqtt: { qos: 1, retain: true } } },
-        appEvent: { action: 'send', bindings: { mqtt: { qos: 1, retain: false } } },
-      },
-    })
-    const payload = 'channels.appRestartCommand.messages.command.payload.properties'
-    expect(document).toHaveProperty(`${payload}.transaction`)
-    expect(document).toHaveProperty(`${payload}.expires_at`)
-  })
-
-  test('requires the transaction that names a rollout', () => {
-    const command = (id: string) => `channels.${id}Command.messages.command`
-    expect(document).toHaveProperty(`${command('bridgeRollout')}.payload.required`, ['command', 'app', 'transaction'])
-    expect(document).toHaveProperty(`${command('bridgeRolloutCancel')}.payload.required`, ['transaction'])
-    expect(document).not.toHaveProperty(`${command('bridgeRolloutCancel')}.description`)
-    expect(document).toHaveProperty(`${command('bridgePing')}.description`, 'The payload may be empty.')
   })
 })

@@ -1,8 +1,10 @@
 /** The current view is stored in the fragment of the page's address, which browsers never send to a server. */
 import { signal } from '@preact/signals'
 
+const VIEWS = ['apps', 'activity', 'bridge', 'log'] as const
+
 export type Route =
-  | { readonly at: 'apps' | 'activity' | 'bridge' | 'log' }
+  | { readonly at: (typeof VIEWS)[number] }
   | { readonly at: 'app'; readonly hub: string; readonly app: string }
 
 export const route = signal<Route>(read())
@@ -59,11 +61,10 @@ function readQuery(): URLSearchParams {
 function read(): Route {
   const [path = ''] = location.hash.split('?')
   const [, at, hub, app] = path.split('/')
-  if (at === 'activity' || at === 'bridge' || at === 'log') return { at }
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
     // The address is not one that this page has written.
   }
-  return { at: 'apps' }
+  return { at: VIEWS.find((view) => view === at) ?? 'apps' }
 }
