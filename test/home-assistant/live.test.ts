@@ -188,7 +188,8 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
       const seen = world.observer.seen.length
       await world.restartUntilReady({ DISCOVERY_FORMAT: format })
       await world.observer.until('the end of the former hub', () => world.observer.last(HUE) === '')
-      await settled(world, format === 'device' ? world.hub.apps.size + 2 : components(world))
+      await world.observer.until('the new devices', () => steps(world, seen).includes('publish another'))
+      await world.quiet()
       const all = steps(world, seen)
       expect(new Set(all)).toEqual(new Set([`clear ${HUB}`, 'publish another']))
       expect(all.lastIndexOf(`clear ${HUB}`)).toBeLessThan(all.indexOf('publish another'))
