@@ -22,8 +22,11 @@ import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
+import { available } from '../../support/skipped.ts'
 import { ownerOf } from '../../support/start-token.ts'
 import { until } from '../../support/until.ts'
+
+const isRoot = available(process.getuid?.() === 0, 'a token file of another user', 'only root may create one')
 
 const FORM = /^[\w-]{43}$/
 const GOOD = 'a-token-that-was-kept-with-43-characters---'
@@ -82,7 +85,7 @@ describe('the start-up token', () => {
     expect(readdirSync(inside)).toEqual(names)
   })
 
-  it.skipIf(process.getuid?.() !== 0)('of another user is neither used nor replaced, and the log says so', async () => {
+  it.runIf(isRoot)('of another user is neither used nor replaced, and the log says so', async () => {
     const file = join(temporaryFolder(), 'token')
     writeFileSync(file, GOOD, { mode: 0o644 })
     chownSync(file, 65_534, 65_534)
