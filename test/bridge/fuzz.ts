@@ -25,7 +25,8 @@ interface FuzzReport {
   readonly wrong: readonly string[]
   /** The number of uncaught exceptions and of internal errors in the log. */
   readonly crashed: number
-  readonly hubCalls: number
+  /** The operations of the requests that reached the hub. */
+  readonly hubCalls: readonly (string | undefined)[]
   readonly aliveAfter: boolean
   readonly seconds: number
   /** The longest time that the event loop was blocked. */
@@ -59,7 +60,7 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
   }
   const seconds = (performance.now() - started) / 1000
   process.off('uncaughtException', uncaught).off('unhandledRejection', uncaught)
-  const hubCalls = world.hub.requests.length
+  const hubCalls = world.hub.requests.map(({ operation }) => operation)
   const aliveAfter = (await world.request('bridge/cmd/ping')).ok
   return { ...tally.report(), hubCalls, aliveAfter, seconds, longestMs }
 }
@@ -126,6 +127,6 @@ class Tally {
 }
 
 export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
-  wrong.length + unanswered + crashed + hubCalls === 0 && aliveAfter
+  wrong.length + unanswered + crashed + hubCalls.length === 0 && aliveAfter
 
 export const render = ({ wrong, ...counts }: FuzzReport): string => inspect({ ...counts, wrong: wrong.slice(0, 20) })
