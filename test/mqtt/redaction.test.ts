@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of a 
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // The link does not pass answers to observers, because the sender of an answer does.
+  // The link does not pass answers to observers, because the code that sends an answer does.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })

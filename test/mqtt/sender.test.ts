@@ -107,7 +107,7 @@ class Rig {
     return this
   }
 
-  /** Loses the connection. Returns whether the loss has revealed a size at which the broker ends connections. */
+  /** Loses the connection. Returns whether the loss reveals the size at which the broker closes connections. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()
