@@ -22,7 +22,7 @@ import { performed } from './support.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** Lets the program use any free port. */
+/** Makes the program listen on any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
 /** Runs the program to its end in a separate process, for tests that depend on the process. */

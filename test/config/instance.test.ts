@@ -58,7 +58,7 @@ test("a file of another user in a number's place does not stop the process, whic
   })
   const name = randomUUID()
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
-  // Root may remove any file, but no folder without saying so.
+  // Use a folder, because root could unlink another user's file, but not even root can unlink a folder.
   mkdirSync(join(inside, `hub2mqtt-${mark}-0.sock`))
   await using instance = await claimInstance(name, 'darwin')
   expect(instance.number).toBe(1)

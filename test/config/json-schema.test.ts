@@ -32,7 +32,7 @@ const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), e
 /** Kinds of checks in the schemas of options that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
-/** Returns why the loader refuses a value; empty if it accepts the value. */
+/** Returns why the loader rejects a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
   // A key without a value counts as omitted.
   if (value === null) return []

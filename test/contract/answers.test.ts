@@ -1,6 +1,6 @@
 /**
  * Tests the result of a write for each operation and each answer, with and without the hub's identity, executed or not.
- * Each write is sent once.
+ * Checks that each write is sent only once.
  */
 import { describe, expect, test } from 'vitest'
 import { CommandError, fromHubError } from '../../src/contract/errors.ts'
@@ -111,7 +111,7 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
-/** Returns a fourth of the cases, different for each write, for answers whose content should not matter. */
+/** Returns a quarter of the cases, different for each write, for answers whose content should not matter. */
 const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
 
 const unanswered = (found: boolean) => (found ? 'ok' : 'outcome_unknown')
@@ -126,7 +126,7 @@ async function start(signs: Signs) {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Returns the command's result, and how often the hub received and executed the write. */
+/** Resolves to the command's result, and how often the hub received and executed the write. */
 async function run(started: Started, { command, payload, enables }: Write, plan: Plan): Promise<string> {
   const { hub } = started
   hub.reset(plan, enables !== true)
@@ -141,7 +141,7 @@ async function run(started: Started, { command, payload, enables }: Write, plan:
   return `${outcome}: asked ${hub.asked}, executed ${hub.executed}`
 }
 
-/** Runs each case, executed and not executed. Returns the results that differ from the expected results. */
+/** Runs each case, with and without the write being executed. Resolves to the results that are not as expected. */
 async function disagreements(
   started: Started,
   write: Write,

@@ -45,7 +45,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** Adds changelogs for version 1.1.0 to a snapshot. `news` has the changelog of each app. */
+/** Adds changelogs for version 1.1.0 to a snapshot. `news` maps each app to its changelog. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -135,11 +135,11 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     const position = () => page.evaluate<string>(`getComputedStyle(document.querySelector('.bulk.progress')).position`)
     expect(await position()).toBe('sticky')
     await select(page, NAMES.slice(0, 2))
-    // Both would stay at the same place of the screen.
+    // Two sticky bars would overlap, so the result must not be sticky.
     expect(await position()).toBe('static')
     await start(page, 'Restart')
     await until('four restarts', () => restarted(house).length === 4)
-    // The apps that are left would be forgotten, so a failed action is ended first.
+    // A new action would discard the remaining apps of a failed one, so the user must end that first.
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500, times: 1 })
     await progress(page, 'Restart').getByText('All done').waitFor()
     await select(page, NAMES.slice(0, 2))

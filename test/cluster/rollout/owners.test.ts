@@ -73,7 +73,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // The bridge writes an unchanged record again only to restore it: here once or, if the PUBACK is late, twice each.
+    // The bridge repeats an unchanged record only to restore it, which takes two publishes if the PUBACK is late.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
     const repeats = texts.length - new Set(texts).size
     expect(repeats).toBeGreaterThanOrEqual(2)

@@ -64,7 +64,7 @@ test('a hub that asks for fewer requests while its new key is read stays online'
   emulated.setKeys({ new: ['hub.app.readonly'] })
   emulated.behave('answer-status', { operation: 'getSessionMe', status: 429, times: 1 })
   file.key = 'new'
-  /** Advances the clock only if no request is pending, because the clock also limits the time of requests. */
+  /** Advances the clock only if no request is pending, because the same clock times out requests. */
   const advance = async () => {
     if (emulated.requests.every(({ status }) => status !== undefined)) await clock.advance(200)
   }

@@ -41,7 +41,7 @@ async function hubsIn(street: Street) {
   const { path } = street.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
   const fileOf = (name: string) => join(path, `${name}.yaml`)
   return {
-    /** The state of the hub with this name, as a client sees it. */
+    /** The published state of the hub with this name. */
     state: (name: string) => street.observer.last(`hub2mqtt/${name}/state`),
     add: (name: string) => writeFileSync(fileOf(name), `url: "${street.hub('h0').url}"\napi_key: "${KEY}"\n`),
     remove: (name: string) => rmSync(fileOf(name)),

@@ -14,7 +14,7 @@ import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
-/** The longest time for which a hub writes before it is killed. */
+/** The maximum time for which a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
 /** Every fourth hub is killed within this time after its start. Some of these hubs have not opened their data yet. */
 const MAX_START_MS = 800

@@ -83,7 +83,7 @@ export async function running(folder: string, options: Options = {}) {
       if (record === undefined) throw new Error('the app does not exist')
       return record
     },
-    /** The states without repetitions, which occur because events for the usage also contain the state. */
+    /** The states without repetitions: events about the usage repeat the state. */
     get states(): unknown[] {
       const states = events.map(([, payload]) => Object(payload).state)
       return states.filter((state, at) => at === 0 || state !== states[at - 1])

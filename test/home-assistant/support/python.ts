@@ -8,7 +8,7 @@ import { execute } from '../../support/process.ts'
 /** A Python of this machine, or one that must be installed first. */
 export type Python = { readonly path: string } | { readonly debian: string }
 
-/** Folders of programs for root, which the path of other users may lack. */
+/** Folders of programs for root, which might be missing from the `PATH` of other users. */
 const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'

@@ -36,7 +36,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** Starts the browser that all tests share. The browser ends with the process. */
+/** Starts the browser that all tests share. It exits with this process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, for which Chromium has no sandbox.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
