@@ -28,7 +28,7 @@ interface FuzzReport {
   readonly hubCalls: number
   readonly aliveAfter: boolean
   readonly seconds: number
-  /** The longest time that the event loop was blocked. */
+  /** The longest time for which the event loop was blocked. */
   readonly longestMs: number
 }
 

@@ -237,7 +237,7 @@ describe.concurrent('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Stop between two reads, because an answer that arrives while the clock advances would look like a new boot.
+    // Stop the clock between two reads: an answer that arrives while the clock advances would look like a new boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})

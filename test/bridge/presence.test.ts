@@ -45,7 +45,7 @@ const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.inc
 const problems = (observer: Observer) =>
   observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
 
-/** Resolves when the bridge has detected the other bridge, and is connected to its hub. */
+/** Resolves when this bridge has detected the other one, and is connected to its own hub. */
 async function settled(bridge: RunningBridge): Promise<void> {
   await until('the second to notice', () => complaints(bridge).length > 0)
   await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))

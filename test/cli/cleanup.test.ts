@@ -19,7 +19,7 @@ const FOREIGN = {
     '{"origin":{"name":"hub2mqtt"},"availability":[{"topic":"other/bridge/state"}],"components":{}}',
 } as const
 
-/** How long the cleanup waits for an answer. */
+/** The time for which the cleanup waits for an answer. */
 const PING_MS = 3_000
 
 const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = {}) =>

@@ -25,7 +25,7 @@ type Environment = Readonly<Record<string, string>>
 /** Makes the program listen on any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
-/** Runs the program to its end in a separate process, for tests that depend on the process. */
+/** Runs the program in a separate process until it exits, for tests that depend on the process. */
 const program = (args: readonly string[], env: Environment = {}) =>
   runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 

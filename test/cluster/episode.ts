@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** Returns how many hubs each member has according to `hub2mqtt/fleet`, and to the hubs' own messages. */
+  /** Returns how many hubs each member owns according to `hub2mqtt/fleet` and according to the hubs' messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(world.payload('hub2mqtt/fleet').members ?? {}).map(([name, member]) => ({

@@ -1,4 +1,4 @@
-/** Tests that every hub of a fleet is served again after another program has written invalid values into its store. */
+/** Tests that a fleet serves all of its hubs again after another program has written invalid values into its store. */
 import { randomUUID } from 'node:crypto'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'

@@ -22,7 +22,7 @@ async function elsewhere(name: string, platform: NodeJS.Platform) {
   return { number: Number(line), kill: () => child.kill('SIGKILL') && once(child, 'exit') }
 }
 
-// Linux has abstract sockets, which end with the process. On macOS, a socket file remains after a crash.
+// Linux has abstract sockets, which disappear with the process. On macOS, a socket file remains after a crash.
 test.each(['linux', 'darwin'] as const)(
   'each process has its own number, and keeps it when it is restarted (%s)',
   async (os) => {

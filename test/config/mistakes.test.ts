@@ -12,7 +12,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['hub: { url: x }', 'hub (… line 5): there is no such option; did you mean hubs?'],
     ['log: { colour: x }', 'log.colour …there are level, format'],
     ['    timeot: 1s', 'hubs.home.timeot … line 5…did you mean timeout?'],
-    // The names of other programs:
+    // The names that other programs use for these options:
     ['mqtt: { user: a }', 'mqtt.user …did you mean username?'],
     ['mqtt: { pass: a }', 'mqtt.pass …did you mean password?'],
     ['mqtt: { server: a }', 'mqtt.server …did you mean url?'],

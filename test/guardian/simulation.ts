@@ -131,7 +131,7 @@ interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
-  /** Ends the run after the day on which a promise with this name is broken. */
+  /** Stops the simulation after the day on which a promise with this name is broken. */
   readonly until?: RegExp
 }
 
@@ -786,7 +786,7 @@ class Simulation {
     this.figures.afterBoot += 1
   }
 
-  /** Checks that the guardian restarts an app that is down in time. */
+  /** Checks that an app that is down has not waited too long for its restart. */
   #checkRestarted(home: Home, truth: Truth): void {
     const now = this.#elapsed()
     this.#calm(truth)

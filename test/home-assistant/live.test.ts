@@ -182,7 +182,7 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
       await settled(world)
       await world.bridge.stop()
       await world.hub.reboot({ id: 'another' })
-      // The bridge reads a list twice that lacks apps of the former hub.
+      // The bridge reads the list twice if apps of the former hub are missing from it.
       if (difference === 'lacks an app') world.hub.uninstall('com.parkstreet.weather')
       world.hub.behave('slow-headers', { operation: 'getApps', ms: 500 })
       const seen = world.observer.seen.length

@@ -49,7 +49,7 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has both payloads. Of the second payload, the link keeps only a digest.
+  // The broker holds both payloads. The link keeps the first payload, and only a digest of the second one.
   first.link.startOver()
   await settled(first, 2)
   // The link has published `online` twice, and the other messages once.

@@ -33,7 +33,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await events.getByText('1 crash').waitFor()
     house.hub().recover(HUE)
     const hasRecovered = async () => {
-      // The groups with hidden entries differ, because events that arrive together form one group.
+      // The groups with hidden entries differ between runs, because events that arrive together form one group.
       for (const more of await events.getByRole('button', { name: /more$/, expanded: false }).all()) await more.click()
       return events.getByText('Recovered').isVisible()
     }

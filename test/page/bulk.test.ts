@@ -119,7 +119,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
       .waitFor()
     house.hub().behaveWell()
     await house.start()
-    // Log in again, because sessions end with the daemon.
+    // Log in again, because sessions do not survive a restart of the daemon.
     await login()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Continue' }).click()
@@ -258,7 +258,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // The other changelogs are not those of the offered versions, so the page does not show them.
+    // The page does not show the other changelogs, because they are for versions that are not offered.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)

@@ -53,7 +53,7 @@ export async function reportOn(url: string, options: Partial<ConformanceOptions>
 export const found = ({ expectations }: Report, id: string) => expectations.find((row) => row.id === id)
 export const outcome = ({ operations }: Report, name: string) => operations.find((row) => row.name === name)?.outcome
 
-/** Returns the findings, except differences from expectations that were only inferred. */
+/** Returns the findings, except for expectations that were only inferred. */
 export function said({
   expectations,
   operations,

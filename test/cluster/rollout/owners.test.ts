@@ -145,12 +145,12 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** Repeats the order until it is accepted, because the bridge detects the end of the previous rollout late. */
+/** Repeats the order until it is accepted, because the bridge detects the end of the previous rollout with a delay. */
 async function begin(street: Street, order: object): Promise<void> {
   await until('the rollout to be taken', async () => (await street.rollOut(order)).ok)
 }
 
-/** Moves the clock until the broker has the records. */
+/** Moves the clock until the broker holds the records again. */
 async function restored(street: Street, records: ReadonlyMap<string, string>): Promise<void> {
   await until('the records', async () => {
     await street.pass(RESTORE_MS)

@@ -148,7 +148,7 @@ function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): st
   const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
   const lights = state.app(LIGHTS)
   if (lights !== undefined) {
-    // One write sets both fields of the row, so they must be equal. The installed code must have the row's version.
+    // One write sets both fields of the row, so they must be equal. The installed code must match the row's version.
     if (lights.crashedMessage !== lights.version) faults.push('half of a row')
     const files = Object.entries(filesOf(lights.version))
     const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)

@@ -16,7 +16,7 @@ import { folder as temporary } from '../data/support.ts'
 
 export const APP = 'com.example.app'
 
-/** A clock with real time whose timers run early, so that files and usage are checked five times as often. */
+/** The system's clock, whose timers fire five times as early, so that the hub checks files and usage more often. */
 export const quickClock: Clock = { ...systemClock, after: (ms, task) => systemClock.after(ms / 5, task) }
 
 type Files = Readonly<Record<string, string>>

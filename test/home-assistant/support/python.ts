@@ -13,7 +13,7 @@ const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** Finds a Python that exists or can be installed; `undefined` if there is none. `debian`: a release that has it. */
+/** Finds a Python that exists or can be installed; `undefined` if there is none. `debian`: a release with this Python. */
 export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
@@ -39,7 +39,7 @@ function onPath(name: string): string[] {
   return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path))
 }
 
-/** Returns whether the program runs, because pyenv has programs that only report that a version is not installed. */
+/** Returns whether the program works: some programs of pyenv only report that a version is not installed. */
 function isPython(path: string, version: string): boolean {
   try {
     return execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith(`Python ${version}.`)
