@@ -14,7 +14,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Variables that set all required options, and with which all combinations are valid. */
+/** Variables that set all required options, and that make all combinations of options valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',

@@ -146,12 +146,12 @@ async function disagreements(
   started: Started,
   write: Write,
   cases: readonly Case[],
-  { sign, isHubs, looks = true }: { sign: Sign; isHubs: boolean; looks?: boolean },
+  { sign, isHubs, canCheck = true }: { sign: Sign; isHubs: boolean; canCheck?: boolean },
 ): Promise<string[]> {
   const wrong: string[] = []
   for (const { answer, says } of cases) {
     for (const executes of [true, false]) {
-      const found = write.shown === true && executes && looks
+      const found = write.shown === true && executes && canCheck
       const outcome = isHubs ? expected(write, says, executes) : unanswered(found)
       const wanted = `${outcome}: asked 1, executed ${executes ? 1 : 0}`
       const got = await run(started, write, { answer, sign, executes })
@@ -179,7 +179,7 @@ describe.each(WRITES)('$command $payload', (write) => {
   test('nor if another server answers the check', async () => {
     const started = await start('everywhere')
     started.hub.signs = 'ping'
-    const how = { sign: 'none', isHubs: false, looks: false } as const
+    const how = { sign: 'none', isHubs: false, canCheck: false } as const
     expect(await disagreements(started, write, raw('done', { body: '', status: 204 }), how)).toEqual([])
   })
 

@@ -53,7 +53,7 @@ const scroll = (step: number) => `(async () => {
   return emptiest
 })()`
 
-/** Creates apps. In each group of ten, counted from the end, one has an update, two are disabled, and seven have crashed. */
+/** Creates apps. Of every ten, counted from the end, one has an update, two are disabled, and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10

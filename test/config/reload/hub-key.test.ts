@@ -6,10 +6,10 @@ import { until } from '../../support/until.ts'
 /** Starts a hub and its client, whose key is in a file that the test can change. */
 async function hold(clock: FakeClock, keys: Readonly<Record<string, readonly string[]>> = { new: ['hub.app'] }) {
   const emulated = await emulate({ keys })
-  const file = { key: 'old', looks: 0, renew: () => renewKey() }
+  const file = { key: 'old', reads: 0, renew: () => renewKey() }
   let used = 'old'
   const renewKey = () => {
-    file.looks += 1
+    file.reads += 1
     const other = file.key !== used
     used = file.key
     return other
@@ -23,11 +23,11 @@ test('a refused key is read again before the next attempt, and a new one is trie
   const { hub, file } = await hold(clock)
   await until('the refusal', () => hub.status.reason === 'unauthorized')
   await until('the wait', () => clock.waits.includes(60_000))
-  expect(file.looks).toBe(1)
+  expect(file.reads).toBe(1)
   file.key = 'new'
   await clock.advance(60_000)
   await until('online', () => hub.status.online)
-  expect(file.looks).toBe(2)
+  expect(file.reads).toBe(2)
 })
 
 test('a refused key without a successor is read again at most once a minute', async () => {

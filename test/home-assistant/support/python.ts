@@ -13,7 +13,7 @@ const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** Finds a Python that exists or can be installed; `undefined` if there is none. `debian`: a release with this Python. */
+/** Finds a Python that exists or can be installed; `undefined` if there is none. `debian`: a release that has it. */
 export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
