@@ -7,7 +7,7 @@ import { runs } from '../support/runs.ts'
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Returns the tasks that have begun, and `join`, which requests a task that runs until its `end` is called. */
-function crowd(limiter: Limiter) {
+function tasksOf(limiter: Limiter) {
   const begun: { readonly slot: Slot; readonly end: () => void }[] = []
   const join = (signal?: AbortSignal) =>
     limiter.run(signal === undefined ? {} : { signal }, (slot) => new Promise<void>((end) => begun.push({ slot, end })))
@@ -30,7 +30,7 @@ describe('a limiter with lanes', () => {
     const clock = new FakeClock()
     let isBusy = true
     const limiter = new Limiter({ slots: 48, clock, isBusy: () => isBusy })
-    const { begun, join } = crowd(limiter)
+    const { begun, join } = tasksOf(limiter)
     await clock.advance(1000)
     const joined = Array.from({ length: 5 }, () => join())
     await clock.advance(49)
@@ -66,7 +66,7 @@ describe('a limiter with lanes', () => {
 describe('a limiter with four slots', () => {
   test('gives the slot of a task that does not confirm progress in time to the next task', async () => {
     const clock = new FakeClock()
-    const { begun, join } = crowd(new Limiter({ clock, slots: 4, slotTimeoutMs: 1000 }))
+    const { begun, join } = tasksOf(new Limiter({ clock, slots: 4, slotTimeoutMs: 1000 }))
     for (let i = 0; i < 10; i += 1) void join()
     begun[0]?.slot.keep()
     await clock.advance(999)
@@ -88,7 +88,7 @@ describe('a limiter with four slots', () => {
   })
 
   test('lets an aborted task continue without a slot', async () => {
-    const { begun, join } = crowd(new Limiter({ clock: new FakeClock(), slots: 1 }))
+    const { begun, join } = tasksOf(new Limiter({ clock: new FakeClock(), slots: 1 }))
     const ending = new AbortController()
     void join()
     void join(ending.signal)
@@ -109,7 +109,7 @@ describe('a limiter that is restricted for some time', () => {
   test('begins tasks at intervals, two at a time, until the restriction ends', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
-    const { begun, join } = crowd(limiter)
+    const { begun, join } = tasksOf(limiter)
     for (let i = 0; i < 3; i += 1) void join()
     expect(begun).toHaveLength(3)
     limiter.restrict({ slots: 2, apartMs: 150 }, 10_000)
@@ -138,7 +138,7 @@ describe('a limiter that is restricted for some time', () => {
 
   test('an aborted task delays no other task', async () => {
     const limiter = new Limiter({ clock: new FakeClock(), slots: 4 })
-    const { begun, join } = crowd(limiter)
+    const { begun, join } = tasksOf(limiter)
     const ending = new AbortController()
     limiter.restrict({ slots: 1, apartMs: 150 }, 10_000)
     for (let i = 0; i < 3; i += 1) void join(ending.signal)
@@ -167,17 +167,17 @@ const ASKED: fc.Arbitrary<Asked> = fc.record({
   abortAt: fc.option(fc.nat(30), { freq: 1 }),
 })
 
-interface Told {
+interface TaskEvent {
   readonly what: string
   readonly one: number
   readonly at: number
 }
 
 /** Requests a turn for each task; returns all events in order. */
-async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<Told[]> {
+async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<TaskEvent[]> {
   const clock = new FakeClock()
   const limiter = new Limiter({ ...options, clock })
-  const log: Told[] = []
+  const log: TaskEvent[] = []
   const note = (what: string, one: number) => log.push({ what, one, at: clock.elapsed() })
   const work = (one: number, ms: number, signal: AbortSignal) => () => {
     note(signal.aborted ? 'let go' : 'begun', one)
@@ -207,16 +207,16 @@ function abortable() {
   return { signal: ending.signal, abort: () => ending.abort() }
 }
 
-/** Yields the waiting and the running tasks, in the order of their requests, after each event. */
-function* momentsOf(log: readonly Told[]) {
+/** Yields each event with the tasks that were waiting and running (`under`) right before it, in order. */
+function* momentsOf(log: readonly TaskEvent[]) {
   const waiting = new Set<number>()
   const under = new Set<number>()
-  for (const told of log) {
-    yield { ...told, waiting: [...waiting], under: [...under] }
-    waiting.delete(told.one)
-    under.delete(told.one)
-    if (told.what === 'asked') waiting.add(told.one)
-    if (told.what === 'begun') under.add(told.one)
+  for (const event of log) {
+    yield { ...event, waiting: [...waiting], under: [...under] }
+    waiting.delete(event.one)
+    under.delete(event.one)
+    if (event.what === 'asked') waiting.add(event.one)
+    if (event.what === 'begun') under.add(event.one)
   }
 }
 
@@ -229,13 +229,13 @@ describe('in any order of requests', () => {
   })
   type Options = typeof OPTIONS extends fc.Arbitrary<infer T> ? T : never
 
-  const holds = (check: (log: readonly Told[], plan: readonly Asked[], options: Options) => void) =>
+  const holds = (check: (log: readonly TaskEvent[], plan: readonly Asked[], options: Options) => void) =>
     fc.assert(
       fc.asyncProperty(PLAN, OPTIONS, async (plan, options) => check(await carryOut(plan, options), plan, options)),
       { numRuns: runs(100), examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** A case in which a task expires at the moment at which another task of its lane is requested. */
+  /** A plan in which a task expires at the same time as another task of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],

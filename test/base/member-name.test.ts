@@ -5,7 +5,7 @@ test.each([
   ['Bridge-0.example.org', 'bridge-0'],
   ['my host', 'my-host'],
   ['', 'member'],
-  // The topics of commands and answers have these names as levels, so no member can use them.
+  // The topics of commands and answers contain these names as levels, so no member can use them.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
   // A record cannot have this name as a key.

@@ -76,7 +76,7 @@ interface Place {
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Returns the constant or field that a node refers to, if that has no value yet when the node's closure starts. */
+/** Returns the constant or field that a node uses, if it gets its value only after the start of the node's closure. */
 function lateIn(node: Node, { scopes, functions, fields }: Place): string[] {
   const field = fieldOf(node)
   if (field !== undefined) return (fields.get(field) ?? 0) > (functions[1] ?? NEVER) ? [field] : []

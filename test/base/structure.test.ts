@@ -65,7 +65,7 @@ describe('each folder imports only from permitted folders', () => {
         importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
       ]),
     )
-    // Remove each file without remaining imports, because such a file is not part of a cycle.
+    // Remove files that import no remaining file, because they are not part of a cycle.
     for (;;) {
       const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
       if (free.length === 0) break

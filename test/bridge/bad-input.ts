@@ -68,7 +68,7 @@ const KINDS: Readonly<Record<string, Make>> = {
       : invalid(topic, `{"a":${text}`)
   },
   'much of one thing in the topic': (random) => {
-    // Brokers close the connection if a topic has control characters or hundreds of levels.
+    // Brokers close the connection if a topic contains control characters or hundreds of levels.
     const text = nasty(random, 8 * 1024)
       .toWellFormed()
       .replace(/[+#/\p{Cc}]/gu, '')
@@ -219,7 +219,7 @@ const KINDS: Readonly<Record<string, Make>> = {
       random.word(),
     ])
     const [topic, right] = random.pick(ON_APP)
-    // `confirm` still has the id of `APP`, but the bridge first checks whether the app exists.
+    // `confirm` still contains the id of `APP`, but the bridge first checks whether the app exists.
     return { topic: topic.replace(APP, () => id), payload: bytes(right), code: 'unknown_app' }
   },
 }

@@ -55,7 +55,7 @@ const ABSENCES = {
     line.cut()
     return () => line.refuse(false)
   },
-  // Each suspension after the first begins before the deliberate reconnect that follows the previous return.
+  // A resumed bridge reconnects deliberately. Each further suspension begins before this reconnect.
   suspended: ({ elder, line }: Absence) => {
     elder.signal('SIGSTOP')
     line.reset()

@@ -41,7 +41,7 @@ export interface Desk {
   readonly levels: LogLevel[]
   /** Values that a test may change at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
-  /** Delivers a message without waiting for the answer. The topic is below the base topic. */
+  /** Delivers a message without waiting for the answer. `topic` is relative to the base topic. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
   /** Delivers a message like `hand`, and resolves to the answer. */
   readonly ask: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => Promise<Record<string, unknown>>

@@ -187,7 +187,7 @@ describe.concurrent('the evidence of a crash', () => {
 const crashedApp = (crash_count: number | null, crash_message = 'Error: oh') =>
   patchApp(undefined, 'x', { version: '1.0.0', crashed: true, crash_count, crash_message })
 
-/** Returns the evidence that is recorded when a list contains this app. */
+/** Returns the evidence that is recorded when the hub's list contains this app. */
 function found(evidence: Evidence, after: App) {
   const then = { firmware: null, health: null, uptime: null, guardOf: () => undefined }
   evidence.of('home').appsChanged([{ id: 'x', before: undefined, after, events: [] }], then, true)

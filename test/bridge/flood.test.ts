@@ -19,7 +19,7 @@ describe('the same command again', () => {
     for (const write of writes) expect(await desk.ask(...write), write[0]).toMatchObject({ ok: true })
     const done = desk.writes()
     for (let i = 0; i < 10; i += 1) await desk.ask(app('get-settings'), `{"transaction":${i}}`)
-    // Together, these commands have more transactions than the 20,000 that the bridge remembers.
+    // Send 20,002 further transactions: more than the 20,000 that the bridge remembers.
     for (let i = 0; i < 10_001; i += 1) {
       desk.hand('bridge/cmd/ping', `{"transaction":${i}}`)
       desk.hand('home/app/gone/cmd/restart', `{"transaction":${i}}`)
@@ -38,7 +38,7 @@ describe('the same command again', () => {
     await desk.ask(app('restart'), '{"transaction":"t"}')
     for (let i = 1; i < 100_000; i += 1) {
       desk.hand('bridge/cmd/log-level', 'info', { correlationData: Buffer.from(`${i}`) })
-      // Wait regularly, because 100,000 commands at the same time would take hundreds of megabytes.
+      // Yield regularly, because 100,000 pending commands would use hundreds of megabytes.
       if (i % 100 === 0) await setImmediate()
     }
     await until('all', () => desk.sent.length === 100_000)
@@ -47,7 +47,7 @@ describe('the same command again', () => {
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'busy' } })
     expect(desk.writes()).toEqual(['restartApp'])
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true, replayed: true })
-    // The bridge still executes commands that it need not remember: with QoS 0, reads, and the end of a rollout.
+    // The bridge still executes commands that it does not have to remember: QoS 0, reads, and cancelling a rollout.
     expect(await desk.ask(app('restart'), '', { qos: 0 })).toMatchObject({ ok: true })
     expect(await desk.ask(app('get'), '{"transaction":"t"}')).toMatchObject({ ok: true })
     expect(await desk.ask('bridge/cmd/rollout-cancel', '{"transaction":"t"}')).toMatchObject({ ok: true })

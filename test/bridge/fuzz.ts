@@ -9,7 +9,7 @@ import { APP } from './payload-samples.ts'
 
 /** The number of inputs sent at a time, which is smaller than a broker's queue for one subscriber. */
 const BATCH = 200
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 
 interface FuzzOptions {
   readonly count: number
@@ -29,7 +29,7 @@ interface FuzzReport {
   readonly hubCalls: readonly (string | undefined)[]
   readonly aliveAfter: boolean
   readonly seconds: number
-  /** The longest time that the event loop was blocked. */
+  /** The longest time for which the event loop was blocked. */
   readonly longestMs: number
 }
 
@@ -70,10 +70,10 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
   observer.seen.length = 0
   const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
   for (const { topic, payload, retain = false } of batch) {
-    // Send the inputs in parallel, because one input at a time would be too easy for the bridge.
+    // Send the inputs concurrently, because inputs sent one by one would hide errors that need several.
     void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
   }
-  await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)
+  await until('all answers', () => answers().length >= batch.length, TIMEOUT_MS).catch(() => undefined)
   const found = Map.groupBy(answers(), ({ topic }) => topic)
   for (const [topic, inputs] of Map.groupBy(batch, resultTopic)) {
     const codes = found.get(topic)?.map(({ text }) => codeOf(text)) ?? []
@@ -100,7 +100,7 @@ class Tally {
     this.#crashed += count
   }
 
-  /** Compares all codes on a result topic at once, because many answers do not show to which input they belong. */
+  /** Compares all codes on a result topic at once, because many answers do not identify their input. */
   compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
     const came = [...codes]
     for (const { kind, code } of inputs) {

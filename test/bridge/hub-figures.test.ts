@@ -25,13 +25,13 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** @param prepare called before the hub permits the scopes, because the bridge reads figures after a second */
+/** @param prepare called before the key gets `scopes`, because the bridge reads the figures soon after that */
 async function start(
   scopes: readonly string[],
   { env, hub, ...options }: WorldOptions = {},
   prepare?: (world: World) => void,
 ): Promise<World> {
-  // Mosquitto delays small packets by 40 ms, which would be a minute on the accelerated clock.
+  // Avoid delays of 40 ms for small packets, because `elapse` sends one for each second of the clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   const keys = { [KEY]: [...ALL_SCOPES, ...scopes] }
   let shared: Clock = systemClock
@@ -41,7 +41,7 @@ async function start(
     ...options,
     // Without jitter, the list is read exactly an hour after the realtime channel connects.
     random: () => 0,
-    // The time limit is long, because the clock may advance while a request is on its way to the hub.
+    // The time limit is long, because the clock may advance while a request to the hub is pending.
     env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
     hub: { ...hub, clock, keys: prepare ? { [KEY]: ALL_SCOPES } : keys },
   })
@@ -55,7 +55,7 @@ async function start(
 const asked = ({ requests }: EmulatedHub, names: readonly string[]) =>
   requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
 
-/** Advances the clock a second at a time, and waits for the broker's answers, so that the connection is not lost. */
+/** Advances the clock a second at a time, and waits for the broker, so that the connection does not time out. */
 async function elapse({ clock, observer }: World, ms: number, each?: () => Promise<unknown>): Promise<void> {
   for (let left = ms; left > 0; left -= 1_000) {
     clock.jump(Math.min(left, 1_000))
@@ -237,7 +237,7 @@ describe.concurrent('the health of a hub', () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Stop between two reads, because an answer that arrives while the clock advances would look like a new boot.
+    // Stop the clock between two reads: an answer that arrives while the clock advances would look like a new boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})

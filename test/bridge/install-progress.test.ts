@@ -1,4 +1,4 @@
-/** Tests the progress of an install. `contract/installs.test.ts` tests its end. */
+/** Tests the progress of an install. `contract/installs.test.ts` tests its result. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
@@ -8,7 +8,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** Disables polls, because a test cannot observe the timers of polls. */
+/** Makes polls too rare to happen, because a test cannot observe their timers. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },

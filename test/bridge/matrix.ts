@@ -85,7 +85,7 @@ export const ROWS: readonly Row[] = [
   {
     name: 'bridge/cmd/rollout',
     topic: () => 'bridge/cmd/rollout',
-    // Only one rollout can run, so all columns use the same rollout, which runs until the end.
+    // Only one rollout can run, so all columns use the same rollout, which runs until the test ends.
     payload: () => `{"command":"install","app":"${APP}","pause":"1h","transaction":"waves"}`,
     enveloped: true,
   },
@@ -187,7 +187,7 @@ async function useNewerHubThatFails(put: Put): Promise<void> {
   }
 }
 
-/** Uses `expires_at` if the payload can have it, otherwise the message expiry of MQTT 5. */
+/** Uses `expires_at` if the payload may contain it, otherwise the message expiry of MQTT 5. */
 async function askExpired(world: World, row: Row): Promise<Answer> {
   const topic = row.topic('expired')
   if (row.enveloped) {

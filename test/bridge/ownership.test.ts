@@ -11,7 +11,7 @@ const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: 
 /** The hub has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
-/** The differences of a case from a single bridge that has read its only hub, `home`. */
+/** Overrides for one test case. The default is a single bridge that has read its only hub, `home`. */
 interface Case {
   readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
   readonly member?: string

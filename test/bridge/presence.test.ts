@@ -21,7 +21,7 @@ async function secondBridge(world: World, changes: Readonly<Record<string, strin
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   const own = { MQTT_URL: world.broker.url, MQTT_CLIENT_ID: 'second', HUB_NAME: 'attic', HUB_URL: hub.url }
   const bridge = startBridge({ ...world.env, ...own, ...changes }, undefined, clock)
-  // Add the second bridge at the front: the world ends all bridges, and `restart` replaces the last one.
+  // Add the second bridge at the front: the world stops all bridges, and `restart` replaces the last one.
   world.bridges.unshift({
     ...bridge,
     async [Symbol.asyncDispose]() {
@@ -32,7 +32,7 @@ async function secondBridge(world: World, changes: Readonly<Record<string, strin
   return { hub, bridge }
 }
 
-/** Resolves to the answer of either bridge, because the first bridge may have ended. */
+/** Resolves to the answer of either bridge, because the first bridge may have stopped. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -45,7 +45,7 @@ const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.inc
 const problems = (observer: Observer) =>
   observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
 
-/** Resolves when the bridge has detected the other bridge, and is connected to its hub. */
+/** Resolves when this bridge has detected the other one, and is connected to its own hub. */
 async function settled(bridge: RunningBridge): Promise<void> {
   await until('the second to notice', () => complaints(bridge).length > 0)
   await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))
@@ -111,7 +111,7 @@ test.concurrent('a bridge takes over from one that was cut off, and steps back w
 })
 
 describe.concurrent('a bridge on standby that was cut off together with the active one', () => {
-  /** Cuts off both bridges, and brings the second one back. `pass` moves its clock by at most `ms`. */
+  /** Disconnects both bridges, and reconnects the second one. `pass` moves its clock by at most `ms`. */
   const cutOff = async (world: World, open: AsyncDisposableStack) => {
     const [proxy, other] = [
       open.use(await TcpProxy.to(world.broker.port)),
@@ -168,7 +168,7 @@ describe.concurrent('a bridge on standby that was cut off together with the acti
   })
 })
 
-// Not concurrent with other tests, because the second bridge must be online within a second of the goodbye.
+// Not concurrent with other tests, because the second bridge must be online within a second after the goodbye.
 test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
@@ -404,7 +404,7 @@ test.concurrent('a client that invents bridges fills no log', async ({ world }) 
     )
   await world.request('bridge/cmd/ping')
   expect(complaints(bridge)).toHaveLength(1)
-  // Whether this bridge is active is still logged.
+  // The bridge must still log that it stands by.
   await observer.publish(PRESENCE, JSON.stringify({ instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }))
   await until('the step back', () => complaints(bridge).length > 1)
   expect(complaints(bridge).at(-1)).toContain('this one stands by')

@@ -38,7 +38,7 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     await using world = await World.start({ broker, file })
     const { observer } = world
     await world.request(`${APP}/cmd/set-setting/mode`, '"x"')
-    // An `offline` on the state topic is repaired in another way.
+    // Test `offline` too, because the bridge handles it separately on its state topic.
     for (const payload of ['', 'offline']) {
       const right = new Map<string, string>()
       for (const topic of topics) right.set(topic, await published(world, topic))

@@ -1,4 +1,4 @@
-/** Tests that no spelling, command or moment bypasses the rules for permissions and response topics. */
+/** Tests that no spelling, command or timing bypasses the rules for permissions and response topics. */
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'

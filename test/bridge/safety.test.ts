@@ -39,7 +39,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.request('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
     expect(world.requestCount('restartApp')).toBe(0)
-    // After the topic was cleared, the bridge refuses a new retained message, and executes a new command.
+    // After the topic was cleared, the bridge refuses a new retained command, and executes a new live command.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
     expect(await world.request(restartOf(world.app))).toMatchObject({ ok: true })

@@ -199,7 +199,7 @@ test('the samples of many apps use at most 24 KiB per app and 16 MiB in all, wit
     [11_848, 16, true],
     [23_301, 16, false],
   ])
-  // The bridge keeps earlier samples, as far as the memory limit permits.
+  // The bridge keeps as many earlier samples as the memory limit permits.
   const { samples: left } = read(6 * HOUR)
   expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
   expect(left.at(-1)?.[2]).toBe(8000)

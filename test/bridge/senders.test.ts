@@ -1,4 +1,4 @@
-/** Tests commands from each kind of sender: a client, a part of the process, the bridge itself, a fleet's broker. */
+/** Tests commands from each kind of sender: a client, another part of the process, the bridge itself, and a fleet. */
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'

@@ -128,7 +128,7 @@ describe.concurrent('a published setting that cannot be published with its curre
       world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
     const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
     const untilProblems = (wanted: readonly string[]) => {
-      // After the clock jumps, earlier requests time out, so the hub may be unreachable for a moment.
+      // When the clock jumps, pending requests time out, so the hub may be unreachable for a moment.
       let jumpedAt = 0
       return until(`the problems ${wanted.join()}`, () => {
         if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true

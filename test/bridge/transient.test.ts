@@ -12,7 +12,7 @@ const OURS = [
   'bridge/presence',
   'bridge/probe',
 ].map((topic) => `hub2mqtt/${topic}`)
-/** Topics of another program, which the bridge must leave alone. */
+/** Topics of another program, which the bridge must not change. */
 const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
 const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
 

@@ -82,7 +82,7 @@ describe('the launcher under a Node that is new enough', () => {
   })
 
   it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
-    // The checkout is a copy with its own cache.
+    // This checkout does not link to the shared `node_modules`, so it has a compile cache of its own.
     const file = checkout('node_modules/hub2mqtt', { modules: false })
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {

@@ -111,7 +111,7 @@ describe.skipIf(mosquittoPath === undefined)('a call reports immediately', () =>
   test('that the broker refuses its credentials, without revealing them', async () => {
     await using broker = await Mosquitto.start({ users: { me: 'right' } })
     const env = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_USERNAME: 'me', HUB2MQTT_MQTT_PASSWORD: 'wrong-canary' }
-    // The bundle lacks the debug output of the libraries.
+    // Run the sources, because the bundle lacks the debug output of the libraries.
     const { status, stdout, stderr } = await program(['call', 'bridge/cmd/ping'], { ...env, DEBUG: '*' }, SOURCES)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unauthorized\)/)

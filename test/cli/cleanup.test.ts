@@ -19,7 +19,7 @@ const FOREIGN = {
     '{"origin":{"name":"hub2mqtt"},"availability":[{"topic":"other/bridge/state"}],"components":{}}',
 } as const
 
-/** How long the cleanup waits for an answer. */
+/** The time for which the cleanup waits for an answer. */
 const PING_MS = 3_000
 
 const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = {}) =>
@@ -34,7 +34,7 @@ const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = 
     ...more,
   })
 
-/** A clock that shortens the wait for the answers of bridges, for bridges that have ended. */
+/** A clock that shortens the wait for the answers of bridges, for tests in which the bridges have stopped. */
 const BRIEF: Clock = {
   ...systemClock,
   after: (ms, task) => systemClock.after(ms === PING_MS ? 100 : ms, task),
@@ -179,7 +179,7 @@ test('cleanup of a fleet clears what all members have left, former ones too, and
   const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
   const similar = { 'hub2mqtt/kitchen/info': '{"owner":"shard-1"}' }
   const foreign = { ...FOREIGN, ...none, ...similar }
-  // `bridge/state` stays `online` if all members end at the same time.
+  // `bridge/state` stays `online` if all members stop at the same time.
   await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
   const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
   expect(ours).toEqual(

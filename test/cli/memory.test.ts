@@ -9,6 +9,6 @@ takeLittleMemory()
 console.log('done')`
 
 test('the program sets only options that the V8 of this Node.js knows', async () => {
-  // V8 reports an unknown option on standard error.
+  // V8 would report an unknown option on standard error.
   expect(await execute(process.execPath, ['--input-type=module', '--eval', RUN])).toBe('done\n')
 })

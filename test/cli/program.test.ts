@@ -22,10 +22,10 @@ import { performed } from './support.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** Lets the program use any free port. */
+/** Makes the program listen on any free port. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
-/** Runs the program to its end in a separate process, for tests that depend on the process. */
+/** Runs the program in a separate process until it exits, for tests that depend on the process. */
 const program = (args: readonly string[], env: Environment = {}) =>
   runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 

@@ -92,5 +92,5 @@ function table(results: readonly FleetEpisode[]): void {
 }
 
 exitOnSignals()
-// Exits even if a fleet leaves handles open.
+// Exit even if a fleet leaves handles open.
 process.exit(await main())

@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** Returns how many hubs each member has according to `hub2mqtt/fleet`, and to the hubs' own messages. */
+  /** Returns how many hubs each member owns according to `hub2mqtt/fleet` and according to the hubs' messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(world.payload('hub2mqtt/fleet').members ?? {}).map(([name, member]) => ({
@@ -131,19 +131,19 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // The member of a hub may change once per epoch. More changes mean that two members served the hub at once.
+  // The owner of a hub may change once per epoch. More changes mean that two members served the hub at once.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {
     const turns = turnsOf(ofHub)
     if (turns.length - 1 <= epochs) continue
-    const told = turns.map(
+    const periods = turns.map(
       ({ member, from, to, count }) => `${member}: ${from - startedAt}-${to - startedAt} (${count})`,
     )
     const rosters = roster.epochs.filter(({ epoch }) => epoch >= epochBefore)
     const known = rosters.map(({ at, epoch, members }) => `${epoch}: ${at - startedAt} ${members.join('')}`)
     violations.push(
-      `${hub} went from member to member ${turns.length - 1} times in ${epochs} epochs: ${told.join(', ')}; ${known.join(', ')}`,
+      `${hub} went from member to member ${turns.length - 1} times in ${epochs} epochs: ${periods.join(', ')}; ${known.join(', ')}`,
     )
   }
   if (violations.length > 0) violations.push(JSON.stringify(lastLines(world)))

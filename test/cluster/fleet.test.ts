@@ -1,4 +1,4 @@
-/** Tests members with leases in this process, whose clock the test advances. */
+/** Tests members with leases, which run in this process and use a clock that the test advances. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'

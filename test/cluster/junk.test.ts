@@ -1,4 +1,4 @@
-/** Tests that every hub of a fleet is served again after another program has written invalid values into its store. */
+/** Tests that a fleet serves all of its hubs again after another program has written invalid values into its store. */
 import { randomUUID } from 'node:crypto'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
@@ -19,7 +19,7 @@ const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
 const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
 const SINCE = '2026-01-01T00:00:00.000Z'
 
-/** Returns an invalid value for a key. The best forgeries repeat the current content of the store. */
+/** Returns an invalid value for a key. Some values are the current content of the store with one change. */
 type Junk = (held: { readonly row: string; readonly roster: string }) => string
 const parsed = (text: string): object => {
   try {
@@ -85,13 +85,13 @@ describe('a fleet whose store another program writes to', () => {
 })
 
 /** Each case has its own bucket and mostly waits, so all cases together take only as long as the slowest case. */
-const BESIDE = { concurrent: true, timeout: 120_000 }
+const CONCURRENT = { concurrent: true, timeout: 120_000 }
 vi.setConfig({ maxConcurrency: 20 })
 
-describe.skipIf(natsPath === undefined)('a fleet whose bucket another program writes to', BESIDE, () => {
+describe.skipIf(natsPath === undefined)('a fleet whose bucket another program writes to', CONCURRENT, () => {
   const LEASE_MS = 5_000
   const STEP_MS = 250
-  const PATIENCE_MS = 40_000
+  const TIMEOUT_MS = 40_000
   let nats: Nats
   beforeAll(async () => {
     nats = await startNats()
@@ -125,7 +125,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
       return this.#fleet.mayAct()
     }
 
-    /** Ends the member without a message, like a killed process. */
+    /** Stops the member without a message, like a killed process. */
     async kill(): Promise<void> {
       await this.#store[Symbol.asyncDispose]()
       this.serves = new Set()
@@ -149,7 +149,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
         await manager.getAccountInfo()
         return holds()
       }
-      await until(what, step, PATIENCE_MS)
+      await until(what, step, TIMEOUT_MS)
     }
     const served = () => pass('each hub at one bridge', () => counts().every((count) => count === 1))
     await served()

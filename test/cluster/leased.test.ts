@@ -8,7 +8,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** Rates of the members' clocks. They differ more than those of two machines ever do. */
+/** Rates of the members' clocks. They differ more than the clocks of real machines. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({

@@ -35,7 +35,7 @@ test.skipIf(natsPath === undefined)(
     await writes('one')
     const count = (text: string) => lines.filter((line) => line.includes(text)).length
     await nats.node(0).restart(accepting('second'))
-    // Wait for several refusals, because a single refusal would not end the connection.
+    // Wait for several refusals, because the connection survives a single one.
     await until('refusals', () => count('NATS refuses the user name or password') === 1, 60_000)
     const refused = attempts
     await until('more of them', () => attempts >= refused + 3)

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
 /** Fleets run in parallel, because their cases mostly wait. The cases of one fleet run one after another. */
-const BESIDE = { concurrent: true, timeout: 120_000 }
+const CONCURRENT = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
 /** Starts a fleet, and restarts its stopped members before each case. */
@@ -22,7 +22,7 @@ function fleetOf(names: readonly string[], options: () => MembersOptions): () =>
   return () => world
 }
 
-describe('bridges that share hubs by number', BESIDE, () => {
+describe('bridges that share hubs by number', CONCURRENT, () => {
   const NAMES = ['shard-1', 'shard-2']
   const speaker = ownerOf(LEADER, NAMES) === NAMES[0] ? 0 : 1
   const members = NAMES.map((_, i) => ({ fleet: { shard: `${i + 1}/2` } }))
@@ -116,7 +116,7 @@ function changes(all: readonly Asked[], hub: string) {
   })
 }
 
-describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BESIDE, () => {
+describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', CONCURRENT, () => {
   let nats: Nats
   beforeAll(async () => {
     nats = await startNats()

@@ -17,7 +17,7 @@ export interface MembersOptions {
   readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
   /** Additional configuration of all members. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** The ports of NATS. If set, each member has its own connections to NATS and the broker, which can be cut. */
+  /** The ports of NATS. If set, each member has its own connections to NATS and the broker, which a test can cut. */
   readonly natsPorts?: readonly number[]
   /** Whether a test can set the wall clocks of the members. If so, the members run from the sources. */
   readonly hasClocks?: true

@@ -8,10 +8,10 @@ import { until } from '../support/until.ts'
 
 /** The default of `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
-/** A key without the mark of the bucket, so that members ignore it. */
-const LOOK_KEY = 'look'
+/** A key whose name lacks the mark of the bucket, so that members ignore it. */
+const SYNC_KEY = 'look'
 const TRY_MS = 5_000
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 export interface Epoch {
   readonly at: number
@@ -42,16 +42,16 @@ export class RosterLog implements AsyncDisposable {
    * was suspended may act as the leader for a while and answer with old values. A write needs a majority of servers.
    */
   async catchUp(): Promise<void> {
-    const { kv, key } = await patiently(() => this.#roster())
-    const written = await patiently(() => kv.put(LOOK_KEY, ''))
-    await patiently(async () => {
+    const { kv, key } = await retried(() => this.#roster())
+    const written = await retried(() => kv.put(SYNC_KEY, ''))
+    await retried(async () => {
       // NATS servers before 2.10 do not support several filters.
       const entries = await kv.watch()
       const giveUp = setTimeout(() => entries.stop(), TRY_MS)
       try {
         for await (const entry of entries) {
           if (entry.key === key && entry.operation === 'PUT') this.#saw(entry.string())
-          if (entry.key === LOOK_KEY && entry.revision >= written) return true
+          if (entry.key === SYNC_KEY && entry.revision >= written) return true
         }
       } finally {
         clearTimeout(giveUp)
@@ -84,6 +84,6 @@ export class RosterLog implements AsyncDisposable {
 }
 
 /** Retries for a while, because NATS may have no leader. */
-function patiently<T>(attempt: () => Promise<T>): Promise<T> {
-  return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
+function retried<T>(attempt: () => Promise<T>): Promise<T> {
+  return until('NATS', () => attempt().catch(() => undefined), TIMEOUT_MS, 500)
 }

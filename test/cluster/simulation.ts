@@ -1,6 +1,6 @@
 /**
  * Members of a fleet in simulated time. Each member has a clock with its own speed, and may be suspended like a paused
- * process. The store's answers are late, lost, or arrive after the member has stopped waiting for the write.
+ * process. The store's answers may be late or lost, or arrive after the member has stopped waiting.
  */
 import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
@@ -35,7 +35,7 @@ export class Simulation {
   losses = 0
   readonly random: () => number
   readonly violations: string[] = []
-  /** Whether the store answers all members without faults. */
+  /** Whether the store works without faults. */
   isWell = false
   readonly #events = new Set<Event>()
   #order = 0
@@ -67,16 +67,16 @@ export class Simulation {
       if (next === undefined || due > end) break
       this.#events.delete(next)
       this.now = Math.max(this.now, due)
-      this.#look()
+      this.#checkOwners()
       if (next.owner?.killed) continue
       next.run()
       await new Promise((resolve) => setImmediate(resolve))
-      this.#look()
+      this.#checkOwners()
     }
     this.now = end
   }
 
-  /** @param losses how many losses the writer has detected, which identifies the store that it writes to */
+  /** @param losses how many losses of the store the writer has detected; this identifies the store it writes to */
   commit(key: string, value: string, expected: number | undefined, losses: number): number {
     const name = `${losses}.${key}`
     if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
@@ -101,7 +101,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** Writes a value to a key, or deletes the key, as a different program would. */
+  /** Writes a value to a key, as another program could. An empty value stands for a deleted key. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -166,7 +166,7 @@ export class Simulation {
   }
 
   /** Checks that no two members act on a resource at the same time. */
-  #look(): void {
+  #checkOwners(): void {
     // Skip most events, because they do not change which member acts on what.
     if (!this.members.map((member) => member.hasChanged()).includes(true)) return
     const owners = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Two Mosquittos with the configuration of `config/compose.fleet.yml`: users, access rules and the broker bridge. */
+/** Two Mosquitto brokers with the configuration of `config/compose.fleet.yml`: users, access rules and their bridge. */
 import { readFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'

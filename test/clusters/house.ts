@@ -58,7 +58,7 @@ export async function observe(
   return observer
 }
 
-/** Waits until the client has received that the bridge and its hub are online. */
+/** Waits until the client has received `online` from the bridge and from its hub. */
 export async function online(observer: Observer): Promise<void> {
   const says = (topic: string, text: string) =>
     observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, TIMEOUT_MS)
@@ -89,7 +89,7 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Moves the clock of a house in steps until `holds` returns `true`. After each step, the broker can answer. */
+/** Moves the clock of a house until `holds` returns `true`. After each step, waits until the broker has answered. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)

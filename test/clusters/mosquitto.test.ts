@@ -1,4 +1,4 @@
-/** Two Mosquittos, each of which forwards everything to the other. */
+/** Two Mosquitto brokers, each of which forwards everything to the other. */
 import { describe, expect, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'

@@ -22,7 +22,7 @@ async function elsewhere(name: string, platform: NodeJS.Platform) {
   return { number: Number(line), kill: () => child.kill('SIGKILL') && once(child, 'exit') }
 }
 
-// Linux has abstract sockets, which end with the process. On macOS, a socket file remains after a crash.
+// Linux has abstract sockets, which disappear with the process. On macOS, a socket file remains after a crash.
 test.each(['linux', 'darwin'] as const)(
   'each process has its own number, and keeps it when it is restarted (%s)',
   async (os) => {
@@ -58,7 +58,7 @@ test("a file of another user in a number's place does not stop the process, whic
   })
   const name = randomUUID()
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
-  // Root may remove any file, but no folder without saying so.
+  // Use a folder, because root could unlink another user's file, but not even root can unlink a folder.
   mkdirSync(join(inside, `hub2mqtt-${mark}-0.sock`))
   await using instance = await claimInstance(name, 'darwin')
   expect(instance.number).toBe(1)

@@ -14,7 +14,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Variables that set all required options, and with which all combinations are valid. */
+/** Variables that set all required options, and that make all combinations of options valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -32,7 +32,7 @@ const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), e
 /** Kinds of checks in the schemas of options that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
-/** Returns why the loader refuses a value; empty if it accepts the value. */
+/** Returns why the loader rejects a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
   // A key without a value counts as omitted.
   if (value === null) return []

@@ -12,7 +12,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['hub: { url: x }', 'hub (… line 5): there is no such option; did you mean hubs?'],
     ['log: { colour: x }', 'log.colour …there are level, format'],
     ['    timeot: 1s', 'hubs.home.timeot … line 5…did you mean timeout?'],
-    // The names of other programs:
+    // The names that other programs use for these options:
     ['mqtt: { user: a }', 'mqtt.user …did you mean username?'],
     ['mqtt: { pass: a }', 'mqtt.pass …did you mean password?'],
     ['mqtt: { server: a }', 'mqtt.server …did you mean url?'],
@@ -101,7 +101,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     ['log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: tags …'],
     ['    timeout: !env_var HUB_TIMEOUT', 'hub2mqtt.yaml line 5, column <n>: tags such as !secret …_file'],
     ['    <<: {}', 'hubs.home.<< (… line 5): merge keys are not supported…'],
-    // What is left of a hash in double quotes in a shell, and in an env file of compose:
+    // What remains of a hash in double quotes in a shell, and of one in a Compose env file:
     ['http: { password: scrypt2768 }', 'http.password (…): …a text that begins with scrypt must be a whole hash…'],
     ['http: { password: scrypteHFXtxiKOBes }', 'http.password (…): …in a shell, enclose it in single quotes…'],
   ])('for %j', (text, line) => {
@@ -263,7 +263,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
     expect(mistakesOf({ yaml: '' })).toEqual([line])
     expect(mistakesOf({ yaml: 'hubs:' })).toEqual([line])
-    // A list that is explicitly empty is not a mistake.
+    // An explicitly empty list of hubs is not a mistake.
     expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([])
   })
 

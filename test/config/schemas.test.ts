@@ -16,7 +16,7 @@ const same = (...values: readonly unknown[]) => values.map((value) => [value, va
 describe('the schema of cron expressions', () => {
   const as = [(text: string) => text, (text: string) => new Map([['com.example.app', text]])]
   const takes = (schema: v.GenericSchema, raw: unknown) => !String(fromFile(schema, raw)).startsWith('refused')
-  /** The options that accept a cron expression but not arbitrary text, as their value or as a value for each app. */
+  /** The options that accept a cron expression, but not arbitrary text, as their value or as the value for an app. */
   const rows = Object.entries(options).flatMap(([name, { schema }]) =>
     as
       .filter((given) => takes(schema, given('0 4 * * 1')) && !takes(schema, given('each day')))
@@ -38,7 +38,7 @@ describe('the schema of cron expressions', () => {
   })
 })
 
-/** For each schema: raw values and what they are read as, and values that are refused. */
+/** For each schema: raw values with the results of reading them, and values that are rejected. */
 const SCHEMAS: readonly {
   readonly of: string
   readonly schema: v.GenericSchema

@@ -10,7 +10,7 @@ export default defineConfig({
     pool: 'forks',
     // Run no files in parallel, because they share an engine, and the compose files have fixed ports.
     fileParallelism: false,
-    // Tests remove their containers themselves; the library's cleaner would need an additional image.
+    // Tests remove their containers themselves; the library's cleanup would need an additional image.
     env: { TESTCONTAINERS_RYUK_DISABLED: 'true' },
   },
 })

@@ -1,6 +1,6 @@
 /**
  * Tests the result of a write for each operation and each answer, with and without the hub's identity, executed or not.
- * Each write is sent once.
+ * Checks that each write is sent only once.
  */
 import { describe, expect, test } from 'vitest'
 import { CommandError, fromHubError } from '../../src/contract/errors.ts'
@@ -111,7 +111,7 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
-/** Returns a fourth of the cases, different for each write, for answers whose content should not matter. */
+/** Returns a quarter of the cases, different for each write, for answers whose content should not matter. */
 const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
 
 const unanswered = (found: boolean) => (found ? 'ok' : 'outcome_unknown')
@@ -126,7 +126,7 @@ async function start(signs: Signs) {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Returns the command's result, and how often the hub received and executed the write. */
+/** Resolves to the command's result, and how often the hub received and executed the write. */
 async function run(started: Started, { command, payload, enables }: Write, plan: Plan): Promise<string> {
   const { hub } = started
   hub.reset(plan, enables !== true)
@@ -141,17 +141,17 @@ async function run(started: Started, { command, payload, enables }: Write, plan:
   return `${outcome}: asked ${hub.asked}, executed ${hub.executed}`
 }
 
-/** Runs each case, executed and not executed. Returns the results that differ from the expected results. */
+/** Runs each case, with and without the write being executed. Resolves to the results that are not as expected. */
 async function disagreements(
   started: Started,
   write: Write,
   cases: readonly Case[],
-  { sign, isHubs, looks = true }: { sign: Sign; isHubs: boolean; looks?: boolean },
+  { sign, isHubs, canCheck = true }: { sign: Sign; isHubs: boolean; canCheck?: boolean },
 ): Promise<string[]> {
   const wrong: string[] = []
   for (const { answer, says } of cases) {
     for (const executes of [true, false]) {
-      const found = write.shown === true && executes && looks
+      const found = write.shown === true && executes && canCheck
       const outcome = isHubs ? expected(write, says, executes) : unanswered(found)
       const wanted = `${outcome}: asked 1, executed ${executes ? 1 : 0}`
       const got = await run(started, write, { answer, sign, executes })
@@ -179,7 +179,7 @@ describe.each(WRITES)('$command $payload', (write) => {
   test('nor if another server answers the check', async () => {
     const started = await start('everywhere')
     started.hub.signs = 'ping'
-    const how = { sign: 'none', isHubs: false, looks: false } as const
+    const how = { sign: 'none', isHubs: false, canCheck: false } as const
     expect(await disagreements(started, write, raw('done', { body: '', status: 204 }), how)).toEqual([])
   })
 

@@ -60,7 +60,7 @@ describe('a call does not reach an operation of a denied command', () => {
     expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
     expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
     expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
-    // The denial of a command with a different effect does not deny the call.
+    // Denying a command with a different effect does not deny the call.
     expect(may({ deny: ['guard'] }, apps('POST', `${A}/restart`))).toBe(true)
     for (const body of [{ autoupdate: true }, { autoupdate: true, id: 'com.a' }])
       expect(may({ deny: ['enable', 'disable', 'install'] }, apps('PUT', A, body))).toBe(true)
@@ -71,8 +71,8 @@ describe('a call does not reach an operation of a denied command', () => {
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // `guard` is for the guardian, `get-crash` and `get-history` answer from memory, `update-all` sends covered
-    // commands, and `refresh` reads the list.
+    // `guard` is for the guardian, `get-crash` and `get-history` answer from memory, `update-all` sends commands
+    // that `SAME` covers, and `refresh` reads the list.
     expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)

@@ -1,4 +1,4 @@
-/** Tests how the bridge proves that an install was done, and how long it waits for the proof. */
+/** Tests how the bridge confirms that an install has succeeded, and how long it waits for the confirmation. */
 import { describe, expect } from 'vitest'
 import type { Target } from '../../src/contract/command.ts'
 import { listed } from '../hub/support.ts'

@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers'
 import { serve } from '../hub/support.ts'
 import { APP } from './aim.ts'
 
-/** The hub whose identity an answer shows: the hub itself, none, or another hub. */
+/** Whose identity an answer shows: that of this hub, no identity, or that of another hub. */
 export type Sign = 'own' | 'none' | 'other'
 
-/** The answers that show the hub's identity, apart from answers to writes. */
+/** Which answers, except those to writes, show the hub's identity. */
 export type Signs = 'everywhere' | 'ping' | 'nowhere'
 
 export interface WriteAnswer {

@@ -1,4 +1,4 @@
-/** Tests the result of writes whose answers are lost or invalid, with checks of an emulated hub. */
+/** Tests the result of writes whose answers are lost or invalid. The bridge can check the state of the emulated hub. */
 import { describe, expect } from 'vitest'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
 import type { OperationName } from '../../src/emulator/core/table.ts'

@@ -1,5 +1,5 @@
 /**
- * Repeats how Home Assistant's Supervisor validates the keys that this app can have, because no package registry has
+ * Copies how Home Assistant's Supervisor validates the keys that this app can have, because no package registry offers
  * the Supervisor: `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` of 2026.07 and
  * later (https://github.com/home-assistant/supervisor). Unlike the Supervisor, these schemas reject all other keys, which
  * are mistakes, obsolete, or set to their defaults.

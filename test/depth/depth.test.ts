@@ -1,4 +1,4 @@
-/** Tests that the daemon runs no more functions and files for an event and for a command than before. */
+/** Limits how many functions and files the daemon runs for an event and for a command. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { takeWalks, type Walks } from './walk.ts'
@@ -21,7 +21,7 @@ const CEILINGS = {
 test('an event and a command run no more functions and files than before', () => {
   for (const [name, most] of Object.entries(CEILINGS)) {
     const { all, named } = walks[name as keyof typeof CEILINGS]
-    // A measurement that failed, without functions, would also be within the limits.
+    // A failed measurement, which has no functions, would also be within the limits.
     expect(named.functions, name).toBeGreaterThan(20)
     expect(all.functions, `functions of ${name}`).toBeLessThanOrEqual(most.functions)
     expect(all.files, `files of ${name}`).toBeLessThanOrEqual(most.files)

@@ -1,4 +1,4 @@
-/** Tests the behaviours of servers in front of a hub, and of a hub whose answers do not match its state. */
+/** Tests the behaviours that simulate a server in front of a hub, or a hub whose answers do not match its state. */
 import { describe, expect } from 'vitest'
 import { acknowledged, ask, connected, HUE, hubOf, opened, test } from './support.ts'
 

@@ -118,7 +118,7 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getUpdates: v.strictTuple([]),
 }
 
-/** Returns whether the hub itself answers an operation. An app answers `requestApp`. */
+/** Returns whether the hub itself answers an operation, because an app answers `requestApp`. */
 const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')

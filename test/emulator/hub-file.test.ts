@@ -7,7 +7,7 @@ import { hubFileSchema } from '../../src/tooling/docs/emulator.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(hubFileSchema()))
 
-/** Returns why the loader refuses a file; `undefined` if it accepts the file. */
+/** Returns why the loader rejects a file; `undefined` if it accepts the file. */
 function mistake(text: string): string | undefined {
   try {
     loadHubFile(text, 'hub.yaml')

@@ -19,7 +19,7 @@ export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedH
   return hub
 }
 
-/** Returns apps that do nothing, in place of simulated apps. */
+/** Returns apps that do nothing, to use instead of simulated apps. */
 export function backendOf(seeds: readonly AppSeed[]): HubApps {
   const nothing = () => {}
   return {
@@ -114,12 +114,12 @@ export function connected(hub: { url: string }): { manager: Manager; root: Socke
   return { manager, root: manager.socket('/') }
 }
 
-/** Resolves with `open` when the namespace is connected, or with the error with which the hub refuses it. */
+/** Resolves with `open` when the namespace is connected, or with the error if the hub refuses it. */
 export function opened(api: Socket): Promise<unknown> {
   return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
 }
 
-/** Opens a session and its namespace; throws the error with which the hub refuses. */
+/** Opens a session and its namespace; throws the error if the hub refuses one of them. */
 export async function sessionOf(hub: { url: string }, key = KEY): Promise<Session> {
   const { manager, root } = connected(hub)
   const [error, welcome] = await acknowledged(root, 'handshakeClient', { token: key, homeyId: 'any' })

@@ -35,7 +35,7 @@ export const fuzzed = <T>(entry: Entry<T>) => ({
 
 /**
  * Returns the longest time for which one of the inputs blocks the event loop. A batch may be slow only because of its
- * size or of garbage collection, so each input of a slow batch is tried alone, up to three times.
+ * size or of garbage collection, so each input of a slow batch is tried separately, up to three times.
  */
 export async function longestIn<T>(
   inputs: readonly T[],

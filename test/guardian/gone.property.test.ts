@@ -1,4 +1,4 @@
-/** Tests the guardian's data about apps with lists that lack an app, events that add it, and restarts of the bridge. */
+/** Tests which data the guardian keeps while apps are missing from lists and come back, and the bridge restarts. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'

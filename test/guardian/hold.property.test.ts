@@ -1,4 +1,4 @@
-/** Tests `updates.hold_days` with offers that change, clocks that step, offline hubs, and restarts of the bridge. */
+/** Tests `updates.hold_days` with changing offers, clock changes, offline hubs, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'

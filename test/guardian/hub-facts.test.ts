@@ -1,4 +1,4 @@
-/** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to the size of a version step. */
+/** Tests how the guardian reacts to a start of the hub, to unavailable devices, and to major and minor updates. */
 import { describe, expect, test } from 'vitest'
 import type { Links } from '../../src/bridge/guarding.ts'
 import type { AppPatch } from '../../src/hub/app.ts'

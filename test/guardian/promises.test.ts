@@ -21,12 +21,12 @@ const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bri
 const retry = fc.constantFrom('[]', '[20s, 40s]')
 const id = fc.constantFrom(...IDS)
 const message = fc.constantFrom('Error: boom', 'Too many memwarns', null)
-const told = fc.boolean()
+const reported = fc.boolean()
 const STEPS = {
   crash: fc.record({ kind: fc.constant('crash'), id, message }),
-  flagged: fc.record({ kind: fc.constantFrom('crash-running', 'recover-flagged'), id, message, told }),
+  flagged: fc.record({ kind: fc.constantFrom('crash-running', 'recover-flagged'), id, message, reported }),
   wait: fc.record({ kind: fc.constant('wait'), ms: fc.integer({ min: 1, max: 90 * SECOND }) }),
-  people: fc.record({ kind: fc.constantFrom('disable', 'enable', 'stop', 'recover', 'remove'), id, told }),
+  people: fc.record({ kind: fc.constantFrom('disable', 'enable', 'stop', 'recover', 'remove'), id, reported }),
   reads: fc.record({ kind: fc.constant('reads'), fail: fc.boolean() }),
   list: fc.record({ kind: fc.constant('list') }),
   silence: fc.record({ kind: fc.constant('silence'), id: fc.constant('a') }),
@@ -98,7 +98,7 @@ class Home {
     const { stand } = this
     for (const step of steps) {
       await this.#step(step)
-      // The guardian cannot detect an event between its read and the restart that follows, so let both finish.
+      // The guardian cannot detect an event between a read and the restart that follows it, so let both finish.
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
@@ -133,7 +133,8 @@ class Home {
       case 'recover':
         return this.#person(step, { state: 'running', crashed: false, crash_message: null })
       case 'recover-flagged':
-        if (this.#truth(step.id).record.state === 'crashed') this.#person({ ...step, told: true }, { state: 'running' })
+        if (this.#truth(step.id).record.state === 'crashed')
+          this.#person({ ...step, reported: true }, { state: 'running' })
         return
       case 'silence':
         this.#change(step.id, { cpu_percent: null }, true)
@@ -181,10 +182,10 @@ class Home {
     return truth
   }
 
-  #change(id: string, patch: AppPatch, told: boolean): void {
+  #change(id: string, patch: AppPatch, reported: boolean): void {
     const truth = this.#truth(id)
     truth.record = { ...truth.record, ...patch, crash_count: patch.crash_count ?? truth.record.crash_count }
-    if (told && !truth.gone) this.stand.say(id, truth.record)
+    if (reported && !truth.gone) this.stand.say(id, truth.record)
   }
 
   #crash(id: string, patch: AppPatch): void {
@@ -194,10 +195,10 @@ class Home {
     this.#change(id, { ...patch, crashed: true, crash_count: record.crash_count + 1 }, true)
   }
 
-  #person({ id, told }: { readonly id: string; readonly told: boolean }, patch: AppPatch): void {
+  #person({ id, reported }: { readonly id: string; readonly reported: boolean }, patch: AppPatch): void {
     if (patch.enabled === undefined && this.#truth(id).record.enabled === false) return
     this.#truth(id).fallen = false
-    this.#change(id, patch, told)
+    this.#change(id, patch, reported)
   }
 
   #comeUp(id: string): void {

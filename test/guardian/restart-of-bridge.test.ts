@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { GuardControl } from '../../src/contract/guard.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
-/** Starts the next run, which reads the broker's data. `isStandby`: the bridge already has the app's data. */
+/** Starts the next bridge with the data on the broker. `isStandby`: it also knows the app from its hub already. */
 const nextRun = async (before: Stand, isStandby = false) => {
   const app = before.apps.get('a')
   const next = await before.next()
@@ -138,7 +138,7 @@ describe('a failed update', () => {
     stand.answer = () => Promise.resolve(refusal('hub_failed'))
     stand.say('a', { update_available: true, latest_version: '2.0.0' }).read()
     await stand.clock.advance(0)
-    expect(stand.told).toEqual(['update_failed'])
+    expect(stand.eventTypes).toEqual(['update_failed'])
     expect(stand.orders.splice(0)).toHaveLength(1)
     return stand
   }

@@ -23,10 +23,10 @@ describe('an app that was given up', () => {
       expect(due).toBe(minutes * MINUTE)
       expect(await untilNext(stand)).toBe(minutes * 60)
       expect(stand.state('a')).toMatchObject({ state: 'given_up', next_restart_at: null })
-      expect(stand.told.at(-1)).toBe('retried')
+      expect(stand.eventTypes.at(-1)).toBe('retried')
       stand.run('a').crash('a')
     }
-    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.eventTypes.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ restarts: 5 })
   })
 
@@ -68,7 +68,7 @@ describe('an app that was given up', () => {
     expect(await untilNext(stand)).toBe(seconds)
   })
 
-  /** Returns a stand with an app on which the guardian gives up right before noon. */
+  /** Returns a stand with an app that the guardian gives up on right before noon. */
   const tiredAt = async (retry: string, options: string) => {
     const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
     await stand.clock.advance(24 * HOUR - 20 * SECOND)
@@ -125,7 +125,7 @@ describe('an app that was given up', () => {
     stand.answer = () => Promise.resolve(refusal('forbidden'))
     expect(await untilNext(stand)).toBe(60)
     await stand.clock.advance(SECOND)
-    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.eventTypes.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1 })
   })
 
@@ -157,7 +157,7 @@ describe('a hub', () => {
     expect(stand.state('d')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T12:10:10.000Z' })
     expect(stand.warnings).toEqual([expect.stringContaining('hub_max_restarts')])
     await stand.expectAfter(2 * MINUTE, ids)
-    expect(stand.told).not.toContain('gave_up')
+    expect(stand.eventTypes).not.toContain('gave_up')
   })
 
   test('counts scheduled restarts and retries, but not failed ones, and those of an earlier bridge', async () => {

@@ -19,9 +19,9 @@ describe('a watched app', () => {
   })
 })
 
-const looks = Array.from({ length: 25 }, (_, index) => index)
+const reads = Array.from({ length: 25 }, (_, index) => index)
 
-test.each(looks)('an action that is due is taken although a timer is early by %i reads of the clock', async (count) => {
+test.each(reads)('an action that is due is taken although a timer is early by %i reads of the clock', async (count) => {
   const crashed = new Stand('guard: { watch: ["*"] }', early(count)).start('a').crash('a')
   await crashed.clock.advance(MINUTE)
   const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'
@@ -69,7 +69,7 @@ describe('an app that is not restarted', () => {
     stand.command('a', 'disable')
     turn.resolve()
     await stand.clock.advance(1)
-    expect(stand.told).toEqual([])
+    expect(stand.eventTypes).toEqual([])
     expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
     expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
   })
@@ -136,7 +136,7 @@ describe('an app is read again right before its restart, which is omitted', () =
     }
     stand.crash('a')
     await stand.clock.advance(HOUR)
-    expect(stand.told).toEqual([])
+    expect(stand.eventTypes).toEqual([])
     expect(stand.orders).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0 })
   })
@@ -151,10 +151,10 @@ describe('an app is read again right before its restart, which is omitted', () =
     }
     stand.crash('a')
     await stand.clock.advance(20 * SECOND)
-    expect(stand.told).toEqual([])
+    expect(stand.eventTypes).toEqual([])
     stand.answer = () => Promise.resolve(OK)
     await stand.clock.advance(2 * MINUTE)
-    expect(stand.told).toEqual(['restarted'])
+    expect(stand.eventTypes).toEqual(['restarted'])
   })
 })
 
@@ -332,7 +332,7 @@ describe('an app that is restarted', () => {
     })
     stand.crash('a')
     await stand.clock.advance(HOUR)
-    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.eventTypes.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.restarted).toHaveLength(5)
   })
 
@@ -478,7 +478,7 @@ describe('an app that reports that it runs', () => {
       await stand.clock.advance(MINUTE)
     }
     expect(stand.restarted).toHaveLength(3)
-    expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
+    expect(stand.eventTypes).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
     // The guardian stops counting the restarts after the app has run well for an hour.
     stand.say('a', { memory_bytes: 1_048_576 })
     await stand.pass(2)
@@ -590,7 +590,7 @@ describe('restarts by schedule', () => {
   test('do not count against the limit of an app, also across a restart of the bridge', async () => {
     const stand = new Stand(often()).start('a').startsApps()
     await stand.clock.advance(HOUR)
-    expect([stand.restarted.length, stand.told.includes('gave_up')]).toEqual([12, false])
+    expect([stand.restarted.length, stand.eventTypes.includes('gave_up')]).toEqual([12, false])
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 12, restarts_in_window: 0 })
     const next = (await stand.next()).start('a').startsApps()
     next.crash('a')
@@ -693,7 +693,7 @@ describe('updates in a window', () => {
     await commandsAfter(stand, HOUR - SECOND, [])
     await commandsAfter(stand, MINUTE, ['a install'])
     stand.say('a', { version: '2.0.0', update_available: false, latest_version: null })
-    expect(stand.told).toEqual(['updated_by_guard'])
+    expect(stand.eventTypes).toEqual(['updated_by_guard'])
     await commandsAfter(stand, MINUTE, ['a install', 'b install'])
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
     await stand.clock.advance(24 * HOUR)

@@ -68,7 +68,7 @@ class Truth {
   readonly id: string
   readonly vice: Vice
   app: App
-  /** When a crash or the hub, but not a user, stopped the app; `null` while the app is not down. */
+  /** When the app was stopped by a crash or by the hub, not by a user; `null` while the app is not down. */
   downSince: number | null = null
   /** Times of the guardian's restarts since the app last ran for an hour, had an update, or received a command. */
   streak: number[] = []
@@ -131,7 +131,7 @@ interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
-  /** Ends the run after the day on which a promise with this name is broken. */
+  /** Stops the simulation after the day on which a promise with this name is broken. */
   readonly until?: RegExp
 }
 
@@ -143,7 +143,7 @@ class Home {
   online = true
   backAt = Number.NEGATIVE_INFINITY
   /** The apps as the hub reported them when it was last online. */
-  readonly told = new Map<string, App>()
+  readonly reported = new Map<string, App>()
   /** App → memory in the reads of the last six and a half hours; `trend.test.ts` uses the bridge's samples instead. */
   readonly readings = new Map<string, MemorySample[]>()
   /** Reported crashes of watched apps, by app; cleared when a storm is over. */
@@ -227,12 +227,12 @@ class Simulation {
     })
     const truth = new Truth(id, vice, app, this.#elapsed())
     home.apps.set(id, truth)
-    home.told.set(id, app)
+    home.reported.set(id, app)
     this.#live(home, truth)
     if (vice === 'bad-update' || vice === 'well') this.#offerLater(home, truth)
   }
 
-  /** Makes a running app do something without an external cause. */
+  /** Simulates what a running app does on its own. */
   #live(home: Home, truth: Truth): void {
     const { vice } = truth
     const random = this.#random
@@ -334,7 +334,7 @@ class Simulation {
         })
       }
     }
-    // Check at the time of day `checkedAt`, by a clock that is never set.
+    // Check at the time of day `checkedAt` of the monotonic clock.
     this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
       for (const { id, upSince, broken } of affected) {
         if (upSince === null && !broken && !id.endsWith('ignored'))
@@ -363,10 +363,10 @@ class Simulation {
   #leaveOut(): void {
     for (const home of this.#homes) {
       const truth = this.#random.pick([...home.apps.values()].filter(({ vice }) => /^(?:big|silent|saw)$/.test(vice)))
-      const before = home.told.get(truth.id)
+      const before = home.reported.get(truth.id)
       if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
       home.missing.add(truth.id)
-      home.told.delete(truth.id)
+      home.reported.delete(truth.id)
       this.#guard.take(home.name, changed([{ id: truth.id, before, after: undefined }], true))
       this.clock.after(READ_MS, () => {
         home.missing.delete(truth.id)
@@ -479,7 +479,7 @@ class Simulation {
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
-        // Some apps crash while the hub is starting. The hub starts them once more, except those that are dead at boot.
+        // Some apps crash while the hub starts. The hub starts them again, unless their vice is `dead-at-boot`.
         const isDead = truth.vice === 'dead-at-boot'
         if (isDead || this.#random.chance(0.3)) this.#crash(home, truth, 'Error: too early')
         if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
@@ -512,8 +512,8 @@ class Simulation {
   #report(home: Home, truths: readonly Truth[], read: boolean): void {
     const changes = truths.flatMap(({ id, app }) => {
       if (home.missing.has(id)) return []
-      const before = home.told.get(id)
-      home.told.set(id, app)
+      const before = home.reported.get(id)
+      home.reported.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
     })
     this.#guard.take(home.name, changed(changes, read))
@@ -532,7 +532,7 @@ class Simulation {
     this.#endStorm(home)
     const recent = home.restarts.filter((at) => at > this.#elapsed() - 30 * MINUTE)
     if (home.stormOn || recent.length >= HUB_RESTARTS) home.heldAt = this.#elapsed()
-    for (const truth of home.apps.values()) this.#isHelped(home, truth)
+    for (const truth of home.apps.values()) this.#checkRestarted(home, truth)
   }
 
   /** Changes the memory that an app uses. */
@@ -582,7 +582,7 @@ class Simulation {
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
     for (const home of this.#homes) {
-      const { name, apps, told, readings } = home
+      const { name, apps, reported, readings } = home
       readings.clear()
       guard.hubAdded(name, {
         read: (app) => {
@@ -601,7 +601,7 @@ class Simulation {
           return last === -1 ? all : [[since, all[last]?.[1] ?? 0], ...all.slice(last + 1)]
         },
         send: (order) => this.#order(home, order),
-        apps: () => told.values(),
+        apps: () => reported.values(),
         onEvent: (event) => {
           if (event.app !== null) this.#event(name, event)
           else if (event.event_type === 'storm') this.figures.storms += 1
@@ -618,7 +618,7 @@ class Simulation {
     }
     guard.activate(true)
     for (const home of this.#homes) {
-      const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
+      const changes = [...home.reported.values()].map((after) => ({ id: after.id, before: undefined, after }))
       guard.take(home.name, changed(changes, true))
       guard.take(home.name, { kind: 'online', online: home.online })
     }
@@ -786,8 +786,8 @@ class Simulation {
     this.figures.afterBoot += 1
   }
 
-  /** Checks that the guardian forgets no app that is down. */
-  #isHelped(home: Home, truth: Truth): void {
+  /** Checks that an app that is down has not waited too long for its restart. */
+  #checkRestarted(home: Home, truth: Truth): void {
     const now = this.#elapsed()
     this.#calm(truth)
     const hour = new Date(this.clock.now()).getUTCHours()

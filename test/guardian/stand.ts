@@ -41,8 +41,8 @@ export function commandOf(name: CommandName<'app'>): HubCommand {
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
-/** Wraps a clock. Its first timers run a millisecond early, until the clock has been read `looks` times. */
-export function early(looks: number) {
+/** Wraps a clock: the first timer fires a millisecond early, and the time catches up after `reads` further reads. */
+export function early(reads: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
     const late = () => {
@@ -54,7 +54,7 @@ export function early(looks: number) {
       now: () => clock.now() + late(),
       after: (ms, task) =>
         clock.after(left === Number.POSITIVE_INFINITY ? ms - 1 : ms, () => {
-          left = Math.min(left, looks)
+          left = Math.min(left, reads)
           task()
         }),
     }
@@ -127,7 +127,7 @@ export class Stand {
     return this
   }
 
-  /** Returns the next run of the bridge, at the same time, which has read from the broker what this one published. */
+  /** Returns a stand for the next run of the bridge, at the same time and with the data that this one published. */
   async next(yaml = this.#yaml): Promise<Stand> {
     const next = new Stand(yaml)
     await next.clock.advance(this.clock.elapsed())
@@ -160,7 +160,7 @@ export class Stand {
     return this
   }
 
-  /** Removes the app, by an event from the hub or, if `silent`, by the configuration. */
+  /** Removes the app because of an event from the hub or, if `silent`, because of the configuration. */
   remove(id: string, silent = false): this {
     const before = this.apps.get(id)
     this.apps.delete(id)
@@ -196,7 +196,7 @@ export class Stand {
     return this
   }
 
-  /** Reports reads of an unchanged list. */
+  /** Reports to the guardian that the list was read again, without changes. */
   read(times = 1): this {
     for (let i = 0; i < times; i += 1) this.guard.take('home', changed([], true))
     return this
@@ -253,7 +253,7 @@ export class Stand {
     return this.orders.filter(({ command }) => command === 'restart').map(({ app }) => app)
   }
 
-  get told(): string[] {
+  get eventTypes(): string[] {
     return this.events.map(({ event_type }) => event_type)
   }
 }

@@ -90,7 +90,7 @@ class Follower {
     this.#samples.follow('home', { apps, subscribe: () => () => {} })
   }
 
-  /** Adds a read of the app's memory. Returns the levels if a bucket is full. */
+  /** Adds a reading of the app's memory. Returns the levels if it completes a bucket. */
   read(minute: number, bytes: number): readonly MemorySample[] | undefined {
     const id = this.#id
     this.#elapsed = minute * MINUTE
@@ -106,17 +106,17 @@ const HOURS = 72
 function watch(series: Series, everyMinutes: number, seed: number): (number | undefined)[] {
   const random = new Random(seed)
   const app = new Follower(`app.${seed}`)
-  const told: (number | undefined)[] = LIMITS.map(() => undefined)
-  for (let minute = 0; minute < HOURS * 60 && told.includes(undefined); minute += everyMinutes) {
+  const reportedHours: (number | undefined)[] = LIMITS.map(() => undefined)
+  for (let minute = 0; minute < HOURS * 60 && reportedHours.includes(undefined); minute += everyMinutes) {
     const bytes = Math.max(1, series(minute / 60, random)) * MIB
-    if (bytes >= LIMIT) return told
+    if (bytes >= LIMIT) return reportedHours
     const levels = app.read(minute, bytes)
     if (levels === undefined) continue
     const trend = trendOf(levels)
     for (const [i, limit] of LIMITS.entries())
-      if (isRising(levels, trend, limit, app.memory.peak)) told[i] ??= minute / 60
+      if (isRising(levels, trend, limit, app.memory.peak)) reportedHours[i] ??= minute / 60
   }
-  return told
+  return reportedHours
 }
 
 const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1)
@@ -135,17 +135,17 @@ test('memory that rises is reported before the limit is reached, and temporary r
   const results = Object.entries({ ...HARMLESS, ...LEAKS }).map(([name, series]) => ({
     name,
     leaks: name in LEAKS,
-    told: SEEDS.flatMap((seed) => [1, 5].map((every) => watch(series, every, seed))),
+    reportedHours: SEEDS.flatMap((seed) => [1, 5].map((every) => watch(series, every, seed))),
   }))
   for (const [i, limit] of LIMITS.entries()) {
-    const rows = results.map(({ name, leaks, told }) => {
-      const hours = told.flatMap((one) => one[i] ?? [])
+    const rows = results.map(({ name, leaks, reportedHours }) => {
+      const hours = reportedHours.flatMap((one) => one[i] ?? [])
       return {
         series: name,
-        runs: told.length,
+        runs: reportedHours.length,
         'false alarms': leaks ? 0 : hours.length,
-        misses: leaks ? told.length - hours.length : 0,
-        'told after hours': leaks && hours.length > 0 ? (hours.reduce((a, b) => a + b) / hours.length).toFixed(1) : '',
+        misses: leaks ? reportedHours.length - hours.length : 0,
+        'mean hours': leaks && hours.length > 0 ? (hours.reduce((a, b) => a + b) / hours.length).toFixed(1) : '',
       }
     })
     console.table(rows)
@@ -162,14 +162,14 @@ test('a sawtooth that is longer than the window may be reported once, and never 
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
     const app = new Follower('x')
-    const told = new Set<number>()
+    const teeth = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
       const levels = app.read(minute, bytes) ?? []
-      // Count a report 20 minutes earlier, because it is about the previous buckets.
-      if (isRising(levels, trendOf(levels), LIMIT, app.memory.peak)) told.add(Math.floor((minute - 20) / 60 / period))
+      // Subtract 20 minutes, because a report concerns the previous buckets.
+      if (isRising(levels, trendOf(levels), LIMIT, app.memory.peak)) teeth.add(Math.floor((minute - 20) / 60 / period))
     }
-    expect([...told].filter((tooth) => tooth > 0)).toEqual([])
+    expect([...teeth].filter((tooth) => tooth > 0)).toEqual([])
   }
 })
 

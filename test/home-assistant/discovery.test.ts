@@ -10,7 +10,7 @@ import { anyText } from '../support/any-text.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
 
-/** Reads that need additional permissions. */
+/** The reads on which some entities depend, and which need additional permissions. */
 const EVIDENCE = ENTITIES.flatMap(({ from = [] }) => from)
 
 const HOSTILE_NAMES = [

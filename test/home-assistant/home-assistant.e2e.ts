@@ -673,7 +673,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
 
   test('finds no entries about these tests in the log', () => {
     const expectable = [
-      // Messages about the time in which the broker was offline.
+      // Messages because the broker was offline.
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
       // The message about an entity that a user has deleted.
       /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,

@@ -85,7 +85,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The bridge keeps the devices of the first run, which have the hub's identity, because the hub may be the same.
+    // The bridge keeps the devices of the first run, whose ids contain the hub's id, because the hub may be the same.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -182,7 +182,7 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
       await settled(world)
       await world.bridge.stop()
       await world.hub.reboot({ id: 'another' })
-      // The bridge reads a list twice that lacks apps of the former hub.
+      // The bridge reads the list twice if apps of the former hub are missing from it.
       if (difference === 'lacks an app') world.hub.uninstall('com.parkstreet.weather')
       world.hub.behave('slow-headers', { operation: 'getApps', ms: 500 })
       const seen = world.observer.seen.length

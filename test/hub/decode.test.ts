@@ -92,7 +92,7 @@ describe('a record of the hub', () => {
     }
     expect(decodePatch({ crashed: null, state: 'crashed' })).toMatchObject({ crashed: true })
     expect(decodePatch({ crashed: true, crashedCount: 1, state: 'running' })).toMatchObject({ crashed: true })
-    // A partial event, or a record of an older hub, whose state does not report a crash.
+    // A partial event, and a record of an older hub: neither shows whether the app has crashed.
     expect(decodePatch({ state: 'running' })).toEqual({ state: 'running' })
     expect(decodePatch({ crashed: null, exitCount: 1, state: 'stopped' })).toMatchObject({ crashed: null })
   })

@@ -1,4 +1,4 @@
-/** Tests how often and how fast requests are sent to a hub. */
+/** Tests how often and how fast the client sends requests to a hub. */
 import pino from 'pino'
 import { describe, expect } from 'vitest'
 import { Backoff } from '../../src/base/backoff.ts'

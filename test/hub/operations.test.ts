@@ -5,7 +5,7 @@ import { clientOf } from './support.ts'
 
 interface Case<N extends OperationName> {
   readonly parameters: Parameters<N>
-  /** The method, the path and the body, as in the documentation of the hub. */
+  /** The method and the path, as in the documentation of the hub. */
   readonly request: string
   readonly body?: unknown
   /** The required permission; if there is none, any key may send the request. */

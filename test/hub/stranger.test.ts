@@ -40,7 +40,7 @@ interface Way {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** For each answer to a ping: whether a server with this answer gets the key at first, and in place of a known hub. */
+/** For each reply to a ping: whether the client sends its key to a new server, and to one in place of a known hub. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
@@ -339,7 +339,7 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // Identify the hub as a session does before it reads the list, and before a command after a refusal.
+      // Identify the hub, as the client does before it reads the list, and before a command that follows a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }

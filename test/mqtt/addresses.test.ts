@@ -29,7 +29,7 @@ describe('the order of the addresses', () => {
       tried.push([url, wait])
       await clock.advance(wait)
     }
-    // For each address, the waits are 1, 2 and 4 s after its own failures.
+    // After its first, second and third failure, an address is not tried again for 1, 2 and 4 s.
     expect(tried).toEqual([
       ['mqtt://a', 0],
       ['mqtt://b', 1000],

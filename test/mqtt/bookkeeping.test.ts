@@ -17,7 +17,7 @@ class Model {
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Topics on which the broker holds a payload that differs from the wanted payload. */
+  /** Topics on which the broker holds a payload that differs from the expected payload. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false
@@ -37,7 +37,7 @@ class Model {
     this.#pump()
   }
 
-  /** Refuses the oldest publish, as an ACL does. */
+  /** Denies the oldest publish, as an ACL does. */
   deny(): void {
     const sent = this.#wire.shift()
     if (sent === undefined) return
@@ -69,8 +69,8 @@ class Model {
     this.#pump()
   }
 
-  /** Simulates a client that publishes on a topic of the bridge and on a foreign topic while the bridge is offline. */
-  haunt(topic: string): void {
+  /** While the bridge is offline, publishes on one of its topics and on a foreign topic, as another client does. */
+  publishByOther(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')
     this.broker.set('foreign', 'theirs')
@@ -123,7 +123,7 @@ function take(model: Model, step: Step): void {
   if (step[0] === 'hold') model.hold(`t${step[1]}`, step[2], step[3])
   else if (step[0] === 'lose') model.lose(step[1])
   else if (step[0] === 'connect') model.connect(step[1], step[2])
-  else if (step[0] === 'ghost') model.haunt(`t${step[1]}`)
+  else if (step[0] === 'ghost') model.publishByOther(`t${step[1]}`)
   else model[step[0]]()
 }
 

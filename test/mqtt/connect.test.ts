@@ -90,7 +90,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await bridge.link.close({ deadlineMs: 5000 })
     await until('the last event', () => observer.last('b/event') === '99')
     const after = observer.seen.slice(before).map(({ topic }) => topic)
-    // Before the state, the link finishes at most one send window of events.
+    // Before `offline`, the link sends at most the events that fit into one send window.
     expect(after.indexOf('b/state')).toBeLessThanOrEqual(20)
     expect(after.filter((topic) => topic === 'b/state')).toHaveLength(1)
     expect(observer.last('b/state')).toBe('offline')

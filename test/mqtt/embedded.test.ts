@@ -109,7 +109,7 @@ describe('the embedded broker', () => {
         await sender.publish(topic, 'x'.repeat(65_536), { qos })
         await until('the message', () => good.texts(topic).length === qos + 1)
         const tooLarge = sender.publish(topic, 'x'.repeat(65_537), { qos })
-        // With QoS 0, the publish succeeds before the broker ends the connection.
+        // With QoS 0, the publish succeeds before the broker closes the connection.
         if (qos > 0) await expect(tooLarge).rejects.toThrow()
         await until('its end', () => !sender.ready)
       }

@@ -7,7 +7,7 @@ import { RawBroker } from './raw-broker.ts'
 import { settled, startAedes, startLink, withoutMosquitto } from './support.ts'
 
 describe('a broker that lacks what the bridge needs', () => {
-  // Bytes are properties of the CONNACK. Reason codes refuse the connection.
+  // `properties` are the bytes of the CONNACK's properties. `connack` is a reason code that refuses the connection.
   test.each([
     ['retained messages', { properties: [0x25, 0] }],
     ['QoS 1', { properties: [0x24, 0] }],

@@ -85,7 +85,7 @@ describe('data from a broker', () => {
 
   test('has large properties removed, or all of them', () => {
     const none = packet(0x32, topic('b/x'), [0, 9], [0], Buffer.alloc(MIB / 4, 'p'))
-    // The first length of the properties is 2 MiB. The second length never ends.
+    // Test two lengths of the properties: 2 MiB, and a length whose encoding is longer than four bytes.
     for (const length of [
       [0x80, 0x80, 0x80, 0x01],
       [0xff, 0xff, 0xff, 0xff, 0xff],

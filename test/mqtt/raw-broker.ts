@@ -12,7 +12,7 @@ export interface RawBrokerOptions {
   readonly ackAfterMs?: number
   /** Returns the reason code of SUBACK for a filter (default: 1), or `undefined` for no answer. */
   readonly suback?: (filter: string) => number | undefined
-  /** Returns retained topics for a filter (default: none), sent before the SUBACK, one each `retainedEveryMs`. */
+  /** Returns retained topics for a filter (default: none), sent before the SUBACK, one every `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]
   readonly retainedEveryMs?: number
 }

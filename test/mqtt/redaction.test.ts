@@ -22,7 +22,7 @@ test('a key is in no payload that is sent or shown, nor in the replacement of a 
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // The link does not pass answers to observers, because the sender of an answer does.
+  // The link does not pass answers to observers, because the code that sends an answer does.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })
@@ -49,7 +49,7 @@ test('a payload that the broker has without the key is not sent again, whether i
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has both payloads. Of the second payload, the link keeps only a digest.
+  // The broker holds both payloads. The link keeps the first payload, and only a digest of the second one.
   first.link.startOver()
   await settled(first, 2)
   // The link has published `online` twice, and the other messages once.

@@ -383,7 +383,7 @@ describe('a topic that the broker does not accept', () => {
     set.settle(none)
   })
 
-  /** Whether another payload and a new connection lift a block, and what is sent when a kind of block is tried again. */
+  /** Whether a new payload or a new connection lifts a block, and what is sent when a kind of block is retried. */
   const BLOCKS = [
     { why: 'denied', byPayload: true, byConnection: true, quarantined: [], tooLarge: [] },
     { why: 'too_large', byPayload: true, byConnection: true, quarantined: [], tooLarge: ['a=1'] },
@@ -454,7 +454,7 @@ describe('a topic that the broker does not accept', () => {
     expect([block('a', 'too_large'), block('b', 'too_large'), flush()]).toEqual([false, false, []])
     set.hold('a', '1')
     expect([flush(), set.blocked]).toEqual([['a=1'], 1])
-    // A broker that also denies the clearing is not asked again and again.
+    // If the broker also denies the clearing, the set does not repeat it endlessly.
     set.hold('a', '3')
     block('a', 'too_large')
     block('a', 'denied')

@@ -82,7 +82,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/setting/${i}`, null)
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
-    // Publishing once more shows that the observer has received everything before.
+    // When the observer receives this message, it has received all earlier messages.
     await observer.publish('b/end', 'x')
     await until('the end', () => observer.last('b/end') === 'x')
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)

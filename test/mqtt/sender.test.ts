@@ -42,7 +42,7 @@ class Record implements Wire {
   }
 }
 
-/** A separate connection. `lose` ends the connection, and a test can answer each publish. */
+/** A separate connection. Resolving `ended` closes the connection. A test can answer each publish. */
 class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
@@ -107,7 +107,7 @@ class Rig {
     return this
   }
 
-  /** Loses the connection. Returns whether the loss has revealed a size at which the broker ends connections. */
+  /** Loses the connection. Returns whether the loss reveals the size at which the broker closes connections. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()
@@ -506,7 +506,7 @@ describe('a publish at which connections end', () => {
     ['on a separate connection', true],
     ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** Ends the separate connection, if there is one, during a publish. Returns whether there was a publish to end. */
+    /** Closes the separate connection, if there is one, during a publish. Returns whether there was such a publish. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -740,7 +740,7 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // The sender tries only the refused message alone, so it sends the other messages immediately.
+    // The sender retries only the refused message on its own, so it sends the other messages immediately.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 

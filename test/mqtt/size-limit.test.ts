@@ -6,12 +6,12 @@ import { World } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
-/** With both limits, the broker ends the connection. The first broker states a reason, which may be lost. */
+/** Each limit makes the broker close the connection. Under MQTT 5, it sends a reason first, which may be lost. */
 const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],
 ] as const
-const [, WORDLESS] = LIMITED
+const [, WITHOUT_REASON] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
   test.each(LIMITED)('sees at most one offline, gets all messages that fit (MQTT %s, %s)', async (protocol, config) => {
@@ -85,7 +85,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     for (const size of [500, 3_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
     await through(bridge, broker, 0)
     await broker.stop()
-    await broker.configure({ config: WORDLESS[1] })
+    await broker.configure({ config: WITHOUT_REASON[1] })
     await broker.run()
     await until('the losses', () => bridge.link.status().reconnects === 3, 20_000)
     const held = await through(bridge, broker, 2)

@@ -46,7 +46,7 @@ export interface TestLink extends AsyncDisposable {
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** The number of connections so far. */
   readonly connected: () => number
-  /** How often the status became `connecting`, without immediate retries with a different protocol. */
+  /** How often the status became `connecting`, except for immediate retries with the other protocol. */
   readonly attempts: () => number
   /** Returns the retained topics that were read back and that the link does not hold, as `sweep` lists them. */
   readonly unowned: () => string[]

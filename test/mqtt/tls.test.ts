@@ -69,7 +69,7 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     await first[Symbol.asyncDispose]()
     const folders = (text: string) => text.replaceAll(folder, dirname(renewed.file('ca.pem')))
     await using _second = await Mosquitto.start({ config: config.map(folders) })
-    // A missing file is not a reason to give up: it may be replaced in a moment.
+    // The link must not give up when the key file is missing, because the file may be about to be replaced.
     rmSync(join(own, 'client.key'))
     await until('the refusal', () => bridge.lines.some((line) => line.includes('"reason":"tls"')))
     const unreadable = () => bridge.lines.filter((line) => line.includes('its former content stays in use'))

@@ -33,7 +33,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await events.getByText('1 crash').waitFor()
     house.hub().recover(HUE)
     const hasRecovered = async () => {
-      // The groups with hidden entries differ, because events that arrive together form one group.
+      // The groups with hidden entries differ between runs, because events that arrive together form one group.
       for (const more of await events.getByRole('button', { name: /more$/, expanded: false }).all()) await more.click()
       return events.getByText('Recovered').isVisible()
     }
@@ -151,7 +151,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     house.hub().crash(HUE, 'Error: the second')
     await seen.getByText('Error: the second', { exact: true }).waitFor()
     expect(await shown(seen).innerText()).toBe(said)
-    // After a restart, the daemon has only the beginning of the message of a crash that it has not seen.
+    // A restarted daemon did not see the crash itself, and has only the beginning of its message.
     await house.restart()
     await page.goto(house.page + HASH)
     await shown(seen).waitFor()

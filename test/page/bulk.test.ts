@@ -45,7 +45,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** Adds changelogs for version 1.1.0 to a snapshot. `news` has the changelog of each app. */
+/** Adds changelogs for version 1.1.0 to a snapshot. `news` maps each app to its changelog. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -119,7 +119,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
       .waitFor()
     house.hub().behaveWell()
     await house.start()
-    // Log in again, because sessions end with the daemon.
+    // Log in again, because sessions do not survive a restart of the daemon.
     await login()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Continue' }).click()
@@ -135,11 +135,11 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     const position = () => page.evaluate<string>(`getComputedStyle(document.querySelector('.bulk.progress')).position`)
     expect(await position()).toBe('sticky')
     await select(page, NAMES.slice(0, 2))
-    // Both would stay at the same place of the screen.
+    // Two sticky bars would overlap, so the result must not be sticky.
     expect(await position()).toBe('static')
     await start(page, 'Restart')
     await until('four restarts', () => restarted(house).length === 4)
-    // The apps that are left would be forgotten, so a failed action is ended first.
+    // A new action would discard the remaining apps of a failed one, so the user must end that first.
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500, times: 1 })
     await progress(page, 'Restart').getByText('All done').waitFor()
     await select(page, NAMES.slice(0, 2))
@@ -258,7 +258,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // The other changelogs are not those of the offered versions, so the page does not show them.
+    // The page does not show the other changelogs, because they are for versions that are not offered.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)

@@ -266,7 +266,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     await expectAccessible(page)
     await card.getByRole('listitem').getByRole('link', { name: 'Tidewater Energy Meter' }).click()
     await page.getByRole('heading', { name: 'Tidewater Energy Meter' }).waitFor()
-    // After a recovery, the card must be below the details of the app, and no empty list of events may be shown.
+    // After a recovery, the card must be below the details of the app, and the page must show no empty list of events.
     house.hub().recover(HUE)
     await house.restart()
     await page.goto(`${house.page}${HASH}`)

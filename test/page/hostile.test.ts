@@ -128,7 +128,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     const other = await visit(house.url, {}, page.context())
     await tryIt(other)
     await other.getByText('Lumen Lights').first().waitFor()
-    // Headless Chromium never hides a page.
+    // Send the event directly, because headless Chromium never hides a page.
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
     await page.getByText('Lumen Lights').first().waitFor()
   })

@@ -1,6 +1,6 @@
 /**
  * `node test/page/icons.ts` creates the icons of the installed page from the icon of the browser tab. The icons fill
- * their square, because each system cuts the corners in its own way.
+ * their square, because each system crops the corners in its own way.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { profile, quit } from './support/browser.ts'

@@ -46,7 +46,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.goBack()
     await until('the focus on the link', async () => (await focused(page)) === 'App 1080')
     expect(await page.evaluate<number>('scrollY')).toBe(4_000)
-    // An app that is opened elsewhere begins at its top, and so does the list after another view.
+    // Another view opens at its top, and so does the list when a link opens it.
     await page.getByRole('link', { name: 'Bridge' }).click()
     await until('the top', async () => (await page.evaluate<number>('scrollY')) === 0)
     await page.getByRole('link', { name: 'Apps', exact: true }).click()

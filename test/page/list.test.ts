@@ -32,7 +32,7 @@ const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   })
 const listed = (page: Page, count: number) => page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
 /**
- * Scrolls to the end, and returns the smallest share of the screen that rows of apps filled on the way.
+ * Scrolls to the end, and returns the smallest share of the screen that rows of apps filled meanwhile.
  * @param step the length of a step, in screens
  */
 const scroll = (step: number) => `(async () => {
@@ -53,7 +53,7 @@ const scroll = (step: number) => `(async () => {
   return emptiest
 })()`
 
-/** Creates apps. In each group of ten, counted from the end, one has an update, two are stopped, and seven crashed. */
+/** Creates apps. Of every ten, counted from the end, one has an update, two are disabled, and seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = (count - i) % 10

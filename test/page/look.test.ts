@@ -167,7 +167,7 @@ const VIEWS: Readonly<Record<string, View>> = {
       await page.getByLabel('Use an existing broker').check()
     },
   },
-  // The last view, because the hub stays offline.
+  // This view must be the last one, because its hub stays offline.
   away: {
     hash: '',
     async ready(page) {
@@ -241,7 +241,7 @@ test.runIf(canBrowse)('the row of a crashed app is tinted and readable, in both 
 })
 
 test.runIf(canBrowse)('the colours of the system hide neither a switch nor what is chosen', async () => {
-  // Set a time zone to get a new profile; otherwise, colours would persist.
+  // Set a time zone to get a new profile; otherwise, the next test would get the forced colours.
   const page = await visit(open.page, { timezone: 'UTC' })
   await app(page)
   await page.emulateMedia({ forcedColors: 'active' })

@@ -37,7 +37,7 @@ export class SteppedClock {
     return cancel
   }
 
-  /** Sets the wall clock forward; no timer becomes due. */
+  /** Sets the wall clock forward, without making timers due. */
   setForward(ms: number): void {
     this.#now += ms
   }

@@ -35,7 +35,7 @@ export interface Recording {
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
-/** Longer payloads are sent only to be refused. Only their beginning and length are recorded. */
+/** Only commands that are refused have longer payloads. Only their beginning and length are recorded. */
 const MAX_PAYLOAD = 32 * 1024
 
 /** Replaces values that differ between runs with placeholders: durations, random ids and the hubs' ports. */

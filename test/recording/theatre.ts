@@ -83,7 +83,7 @@ export class Theatre implements AsyncDisposable {
     return new Theatre({ kind, line, hubs, watcher, asker, join, open: open.move() })
   }
 
-  /** Resolves when the bridge is online. Its hubs may not be connected yet. */
+  /** Resolves when the bridge is online. Its hubs might not be connected yet. */
   async start(config: object): Promise<void> {
     await this.startsOver(() => {
       this.#run(config)

@@ -1,4 +1,4 @@
-/** Checked only by the compiler: rows that Home Assistant would refuse must not compile. */
+/** Checked only by the compiler: rows that Home Assistant would reject must not compile. */
 import { expectTypeOf } from 'vitest'
 import type { Entity, EntityOf } from '../../src/home-assistant/entity.ts'
 import { attributesOf, fieldOf } from '../../src/home-assistant/templates.ts'

@@ -11,7 +11,7 @@ export interface Plant {
 }
 
 export interface Findings {
-  /** The ids of the expectations that differ. Leaves out expectations that were only inferred. */
+  /** The ids of the expectations that the hub does not meet, without expectations that were only inferred. */
   readonly differs?: readonly string[]
   /** Operations whose answers differ from the specification. */
   readonly operations?: readonly string[]
@@ -59,7 +59,7 @@ const answersWith = (operation: OperationName, value: unknown): Plant => ({
   misbehave: behaves('wrong-shape', { operation, value }),
 })
 
-/** Each entry has one deviation, and all findings that the report may then contain. */
+/** Each entry contains one deviation, and all findings that the report may then contain. */
 export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
   'removing a setting answers 200 and does nothing': [
     pretends('unsetAppSetting'),

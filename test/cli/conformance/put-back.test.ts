@@ -32,7 +32,7 @@ async function hubWith(at: number, happen: (hub: Hub) => 'cut' | undefined = () 
 
 const all = { app: APP, writes: true, downgrade: '9.9.9' }
 
-// These tests come first, because the program pauses for longer than the other tests take.
+// Start these tests first, because the real program pauses, so they take longest.
 test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   '%s restores the app, and the restoration is reported',
   async (signal) => {

@@ -9,7 +9,7 @@ export { APP }
 
 export const KEY = 'key-of-the-examiner'
 /** The pauses of the examination: between two requests, between two checks of the app, and for an event. */
-const [BETWEEN_MS, LOOK_MS, EVENT_MS] = [200, 1_000, 3_000]
+const [BETWEEN_MS, CHECK_MS, EVENT_MS] = [200, 1_000, 3_000]
 export const SECRETS = [KEY, APP, 'secretmaker', 'Rose garden', 'gate_code', '4711-gate', 'com.other.app', '127.0.0.1']
 
 const APPS = [
@@ -24,7 +24,7 @@ const APPS = [
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
-/** Resources that are closed at the end of the file, because its tests run at the same time. */
+/** Resources that are closed at the end of the file, because its tests run concurrently. */
 export const open = new AsyncDisposableStack()
 afterAll(() => open.disposeAsync())
 
@@ -40,7 +40,7 @@ export const hasty = (betweenMs = 1): Clock => ({
   // Time passes twenty times as fast, because on a busy machine the requests take most of the time.
   elapsed: () => systemClock.elapsed() * 20,
   after(ms, task) {
-    const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [LOOK_MS]: 20, [EVENT_MS]: 500 }
+    const pauses: Readonly<Record<number, number>> = { [BETWEEN_MS]: betweenMs, [CHECK_MS]: 20, [EVENT_MS]: 500 }
     return systemClock.after(ms >= 15_000 ? ms : (pauses[ms] ?? Math.min(ms, 50)), task)
   },
 })
@@ -53,7 +53,7 @@ export async function reportOn(url: string, options: Partial<ConformanceOptions>
 export const found = ({ expectations }: Report, id: string) => expectations.find((row) => row.id === id)
 export const outcome = ({ operations }: Report, name: string) => operations.find((row) => row.name === name)?.outcome
 
-/** Returns the findings, except differences from expectations that were only inferred. */
+/** Returns the findings, except for expectations that were only inferred. */
 export function said({
   expectations,
   operations,

@@ -53,7 +53,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
 
 const OWN = { FLEET_BUCKET: 'own' }
 
-/** Starts a server with a bucket that a member has used and left. */
+/** Starts a server with a bucket that a member has used before it left the fleet. */
 async function used() {
   const { urls } = await started()
   const fleet = await member(urls, 'own')
@@ -63,7 +63,7 @@ async function used() {
   return { urls, kv, whileThere, epoch: fleet.view.epoch, mark: (await kv.get('mark'))?.string() ?? '' }
 }
 
-/** Ignores servers that are too old to confirm writes safely, because their version depends on the machine. */
+/** Ignores the finding about servers that are too old to confirm writes safely: the machine decides their version. */
 const problemsIn = (lines: readonly string[]) =>
   lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
 

@@ -29,9 +29,9 @@ interface SetUp {
   readonly make: () => Promise<Variables> | Variables
   /** The cause and the remedy of the only finding. */
   readonly finding: RegExp
-  /** The expected outcome; default: `problem`. `mistake`: the configuration is refused. */
+  /** The expected outcome; default: `problem`. `mistake`: the configuration is rejected. */
   readonly outcome?: 'problem' | 'note' | 'mistake'
-  /** The difference between the machine's clock and the real time. */
+  /** The error of the machine's clock. */
   readonly clockMs?: number
 }
 

@@ -8,7 +8,7 @@ import { startBroker } from '../../support/brokers.ts'
 
 export const KEY = 'key-of-the-doctor'
 
-/** Resources that are closed at the end of the file, because its tests run at the same time and share some of them. */
+/** Resources that are closed at the end of the file, because its tests run concurrently and share some of them. */
 export const open = new AsyncDisposableStack()
 afterAll(() => open.disposeAsync())
 

@@ -94,7 +94,7 @@ class Life {
     this.apply({ kind: 'begin' })
   }
 
-  /** Simulates that another process reads the record, and sends the steps that may not have been sent. */
+  /** Simulates another process that reads the record, and sends the steps that might not have been sent. */
   ownerDies(): void {
     const found = readBack(this.rollout)
     expect(found).toEqual(this.rollout)

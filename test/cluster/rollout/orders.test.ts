@@ -33,7 +33,7 @@ test('a rollout can be cancelled as soon as it is ordered: no further step is se
   const end = await street.ended()
   expect(end).toMatchObject({ state: 'cancelled', reason: 'cancelled', failed: [] })
   expect(street.asked().slice(1)).toEqual([0, 0])
-  // The name of the rollout that ended last is accepted, and an unknown name is refused.
+  // Cancelling the rollout that ended last succeeds, and an unknown name is refused.
   expect(await cancel()).toMatchObject({ ok: true, data: { state: 'cancelled', done: end.done } })
   expect((await street.ask('rollout-cancel', { transaction: 'u' })).error?.code).toBe('invalid_payload')
 })

@@ -73,7 +73,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // The bridge writes an unchanged record again only to restore it: here once or, if the PUBACK is late, twice each.
+    // The bridge repeats an unchanged record only to restore it, which takes two publishes if the PUBACK is late.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
     const repeats = texts.length - new Set(texts).size
     expect(repeats).toBeGreaterThanOrEqual(2)
@@ -145,12 +145,12 @@ test('the records of 20 rollouts stay, older ones are cleared, and none is swept
   )
 })
 
-/** Repeats the order until it is accepted, because the bridge detects the end of the previous rollout late. */
+/** Repeats the order until it is accepted, because the bridge detects the end of the previous rollout with a delay. */
 async function begin(street: Street, order: object): Promise<void> {
   await until('the rollout to be taken', async () => (await street.rollOut(order)).ok)
 }
 
-/** Moves the clock until the broker has the records. */
+/** Moves the clock until the broker holds the records again. */
 async function restored(street: Street, records: ReadonlyMap<string, string>): Promise<void> {
   await until('the records', async () => {
     await street.pass(RESTORE_MS)

@@ -79,7 +79,7 @@ test('an update is installed the same way', async () => {
 
 test('a hub that is offline for a moment gets its step later', async () => {
   await using street = await Street.open({ houses: 2 })
-  // Long enough that the hub is offline at the rollout's first step, even on slow machines.
+  // This is long enough that, even on a slow machine, the hub is still offline at the rollout's first step.
   const back = street.hub('h0').reboot({ downMs: 4_000 })
   await until('offline', async () => {
     await street.pass(1_000)

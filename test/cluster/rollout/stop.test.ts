@@ -1,4 +1,4 @@
-/** Tests what a rollout records when its bridge stops or hands over in an orderly way during a step. */
+/** Tests what a rollout records when its bridge stops or hands over gracefully during a step. */
 import { describe, expect } from 'vitest'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../../support/bridge.ts'

@@ -109,7 +109,7 @@ export class Street extends Fleet {
     }
   }
 
-  /** Orders a rollout. By default, the rollout has the name `t` and restarts the app. */
+  /** Orders a rollout. By default, the rollout is named `t` and restarts the app. */
   rollOut(order: object = {}): Promise<Answer> {
     return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
   }

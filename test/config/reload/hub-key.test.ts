@@ -6,10 +6,10 @@ import { until } from '../../support/until.ts'
 /** Starts a hub and its client, whose key is in a file that the test can change. */
 async function hold(clock: FakeClock, keys: Readonly<Record<string, readonly string[]>> = { new: ['hub.app'] }) {
   const emulated = await emulate({ keys })
-  const file = { key: 'old', looks: 0, renew: () => renewKey() }
+  const file = { key: 'old', reads: 0, renew: () => renewKey() }
   let used = 'old'
   const renewKey = () => {
-    file.looks += 1
+    file.reads += 1
     const other = file.key !== used
     used = file.key
     return other
@@ -23,11 +23,11 @@ test('a refused key is read again before the next attempt, and a new one is trie
   const { hub, file } = await hold(clock)
   await until('the refusal', () => hub.status.reason === 'unauthorized')
   await until('the wait', () => clock.waits.includes(60_000))
-  expect(file.looks).toBe(1)
+  expect(file.reads).toBe(1)
   file.key = 'new'
   await clock.advance(60_000)
   await until('online', () => hub.status.online)
-  expect(file.looks).toBe(2)
+  expect(file.reads).toBe(2)
 })
 
 test('a refused key without a successor is read again at most once a minute', async () => {
@@ -64,7 +64,7 @@ test('a hub that asks for fewer requests while its new key is read stays online'
   emulated.setKeys({ new: ['hub.app.readonly'] })
   emulated.behave('answer-status', { operation: 'getSessionMe', status: 429, times: 1 })
   file.key = 'new'
-  /** Advances the clock only if no request is pending, because the clock also limits the time of requests. */
+  /** Advances the clock only if no request is pending, because the same clock times out requests. */
   const advance = async () => {
     if (emulated.requests.every(({ status }) => status !== undefined)) await clock.advance(200)
   }

@@ -98,7 +98,7 @@ test('a retry applies what is valid by now, and logs only mistakes that have cha
 describe('a folder of hubs that has become empty', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 
-  /** Creates a live configuration whose `hubs_dir` has these files. `null` makes the folder unreadable. */
+  /** Creates a live configuration whose `hubs_dir` contains these files. `folder.files = null` makes it unreadable. */
   function holding(...files: (keyof typeof FILES)[]) {
     const { lines, log } = recordedLog()
     const clock = new FakeClock()

@@ -29,19 +29,19 @@ const reads = ({ lines }: ReturnType<typeof startBridge>) =>
  * Makes the bridge check its folder until `probe` returns `true`, because the test cannot see when a check begins.
  * `probe` must not wait for an answer from the hub or the broker, because each jump of the clock may time out requests.
  */
-const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
-  const lookAndProbe = () => {
+const checkUntil = (clock: JumpClock, what: string, probe: () => boolean) => {
+  const checkAndProbe = () => {
     clock.jump(CHECK_MS)
     return probe()
   }
-  return until(what, lookAndProbe, 10_000, 100)
+  return until(what, checkAndProbe, 10_000, 100)
 }
 /** Creates an empty hubs folder for bridges of a street. Each added file names the street's first hub. */
 async function hubsIn(street: Street) {
   const { path } = street.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
   const fileOf = (name: string) => join(path, `${name}.yaml`)
   return {
-    /** The state of the hub with this name, as a client sees it. */
+    /** The published state of the hub with this name. */
     state: (name: string) => street.observer.last(`hub2mqtt/${name}/state`),
     add: (name: string) => writeFileSync(fileOf(name), `url: "${street.hub('h0').url}"\napi_key: "${KEY}"\n`),
     remove: (name: string) => rmSync(fileOf(name)),
@@ -78,10 +78,10 @@ describe.concurrent('a configuration that is read again changes while running', 
     await using bridge = begin()
     await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
     add('attic')
-    await looking(street.clock, 'the new file', () => reads(bridge) === 1)
+    await checkUntil(street.clock, 'the new file', () => reads(bridge) === 1)
     await until('the second hub', () => state('attic') === 'online')
     remove('home')
-    await looking(street.clock, 'the removed file', () => reads(bridge) === 2)
+    await checkUntil(street.clock, 'the removed file', () => reads(bridge) === 2)
     await noTopicsOf(street, 'home')
   })
 
@@ -101,11 +101,11 @@ describe.concurrent('a configuration that is read again changes while running', 
       const held = await retainedOn(street.broker.port)
       return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
     }
-    await until('the wish', () => observer.last(remembered)?.includes('"off"') === true)
+    await until('the control', () => observer.last(remembered)?.includes('"off"') === true)
     const before = await topics()
     const memory = observer.last(remembered)
     remove('home')
-    await looking(clock, 'it is said', () => said(bridge) > 0)
+    await checkUntil(clock, 'the first warning', () => said(bridge) > 0)
     await bridge.stop()
     expect(await topics()).toEqual(before)
     await using next = begin(GUARDED)
@@ -114,12 +114,12 @@ describe.concurrent('a configuration that is read again changes while running', 
     clock.jump(EMPTY_MS / 2)
     expect(await topics()).toEqual(before)
     add('home')
-    await looking(clock, 'the new file', () => reads(next) === 1)
+    await checkUntil(clock, 'the new file', () => reads(next) === 1)
     await until('the hub again', () => next.lines.some((line) => line.includes('hub online')))
     expect(await topics()).toEqual(before)
     expect(observer.last(remembered)).toBe(memory)
     remove('home')
-    await looking(clock, 'the doubt', () => said(next) === 2)
+    await checkUntil(clock, 'the second warning', () => said(next) === 2)
     clock.jump(EMPTY_MS)
     await noTopicsOf(street, 'home')
   })

@@ -1,6 +1,6 @@
 /**
  * Builds the images once for all tests, unless HUB2MQTT_IMAGE names an existing image; its variant for Home Assistant
- * must exist too. DOCKER_BUILD_OPTIONS has build options for this machine, such as `--network host`.
+ * must exist too. DOCKER_BUILD_OPTIONS contains build options for this machine, such as `--network host`.
  */
 import { APP_IMAGE, docker, hasDocker, IMAGE } from './engine.ts'
 

@@ -14,7 +14,7 @@ import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
-/** The longest time for which a hub writes before it is killed. */
+/** The maximum time for which a hub writes before it is killed. */
 const MAX_LIFE_MS = 250
 /** Every fourth hub is killed within this time after its start. Some of these hubs have not opened their data yet. */
 const MAX_START_MS = 800
@@ -148,7 +148,7 @@ function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): st
   const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
   const lights = state.app(LIGHTS)
   if (lights !== undefined) {
-    // One write sets both fields of the row, so they must be equal. The installed code must have the row's version.
+    // One write sets both fields of the row, so they must be equal. The installed code must match the row's version.
     if (lights.crashedMessage !== lights.version) faults.push('half of a row')
     const files = Object.entries(filesOf(lights.version))
     const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)

@@ -10,7 +10,7 @@ import { openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** Creates a store and the packages of a hub; records their problems. */
+/** Creates a store and the packages of a hub; records the problems that they report. */
 async function withStore() {
   const store = folder()
   const problems: string[] = []

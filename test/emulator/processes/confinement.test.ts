@@ -8,7 +8,7 @@ import { APP, running, runningApp, written } from './support.ts'
 
 const hasSpecialFiles = available(process.platform !== 'win32', 'the confinement of socket files', 'Windows has none')
 
-/** Code that is refused, and the expected error; default: ERR_ACCESS_DENIED. */
+/** Code that the confinement blocks, and the expected error; default: ERR_ACCESS_DENIED. */
 type Attempt = readonly [name: string, code: string, error?: string]
 
 /** Returns an app that makes each attempt, and emits the errors by the attempts' names. */

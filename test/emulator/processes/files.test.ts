@@ -11,7 +11,7 @@ import { APP, quickClock, running, written } from './support.ts'
 
 const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
 
-/** Starts a hub with one app, and waits until the app runs. `begun` has the lines until then. */
+/** Starts a hub with one app, and waits until the app runs. `begun` contains the lines until then. */
 async function emulated(folder: string, clock: Clock = quickClock) {
   const lines: string[] = []
   const warnings: string[] = []
@@ -29,7 +29,7 @@ async function emulated(folder: string, clock: Clock = quickClock) {
     hub,
     lines,
     warnings,
-    /** Writes synchronously, so that the hub never finds only some of several changes. */
+    /** Writes synchronously, so that the hub never sees only a part of several changes. */
     write: (name: string, text: string) => writeFileSync(join(folder, name), text),
     /** Waits for a line with this text. Removes the lines up to this line, and resolves with them. */
     async until(text: string): Promise<string[]> {

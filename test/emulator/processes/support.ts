@@ -16,7 +16,7 @@ import { folder as temporary } from '../data/support.ts'
 
 export const APP = 'com.example.app'
 
-/** A clock with real time whose timers run early, so that files and usage are checked five times as often. */
+/** The system's clock, whose timers fire five times as early, so that the hub checks files and usage more often. */
 export const quickClock: Clock = { ...systemClock, after: (ms, task) => systemClock.after(ms / 5, task) }
 
 type Files = Readonly<Record<string, string>>
@@ -83,7 +83,7 @@ export async function running(folder: string, options: Options = {}) {
       if (record === undefined) throw new Error('the app does not exist')
       return record
     },
-    /** The states without repetitions, which occur because events for the usage also contain the state. */
+    /** The states without repetitions: events about the usage repeat the state. */
     get states(): unknown[] {
       const states = events.map(([, payload]) => Object(payload).state)
       return states.filter((state, at) => at === 0 || state !== states[at - 1])

@@ -10,7 +10,7 @@ import { isAlive, written } from './support.ts'
 
 const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
 
-/** Returns the ids of the processes that have this text in their command line. */
+/** Returns the ids of the processes whose command line contains this text. */
 function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -30,7 +30,7 @@ function worked(pid: number): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** A CPU time, in hundredths of a second, that no start of an app exceeds. */
+/** A CPU time, in hundredths of a second, that an app never reaches while it starts. */
 const BUSY = 50
 
 /** The path of a Node.js that may be too old for apps. The hub then starts a newer Node.js. */

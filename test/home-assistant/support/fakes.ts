@@ -24,7 +24,7 @@ export interface Wish {
   readonly app?: AppPatch & { readonly id?: string }
   readonly settings?: ReadonlyMap<string, PublishedSetting>
   readonly missing?: readonly OperationName[]
-  /** Commands that the configuration refuses; default: none. */
+  /** Commands that the configuration denies; default: none. */
   readonly deny?: readonly string[]
   readonly facts?: HubFacts
   readonly severalHubs?: boolean

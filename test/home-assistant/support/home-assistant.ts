@@ -1,4 +1,4 @@
-/** A real Home Assistant in a separate process, set up as a user would, and queried over its own interfaces. */
+/** A real Home Assistant in a separate process, set up as a user would do it, and queried over its own interfaces. */
 import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'

@@ -216,7 +216,7 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
   // Home Assistant would restart the integration half a minute after an entity is enabled, so restart it now.
   await ha.stop()
   await ha.run()
-  // Home Assistant removes only entities that it has found in this run, although the registry has all of them earlier.
+  // Home Assistant removes only entities that it has found in this run, even if the registry already contains them all.
   await vi.waitFor(
     async () =>
       expect([...(await ha.states()).values()].filter(({ attributes }) => attributes['restored'])).toEqual([]),

@@ -8,7 +8,7 @@ import { execute } from '../../support/process.ts'
 /** A Python of this machine, or one that must be installed first. */
 export type Python = { readonly path: string } | { readonly debian: string }
 
-/** Folders of programs for root, which the path of other users may lack. */
+/** Folders of programs for root, which might be missing from the `PATH` of other users. */
 const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
@@ -39,7 +39,7 @@ function onPath(name: string): string[] {
   return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path))
 }
 
-/** Returns whether the program runs, because pyenv has programs that only report that a version is not installed. */
+/** Returns whether the program works: some programs of pyenv only report that a version is not installed. */
 function isPython(path: string, version: string): boolean {
   try {
     return execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith(`Python ${version}.`)

@@ -128,7 +128,7 @@ test('a secret is masked at the beginning, in the middle, at the end, and as the
 })
 
 const MEBI = 1024 * 1024
-/** Only a key that repeats itself makes the search compare much, and few keys are longer than 64 characters. */
+/** Only keys with repetitions make the search slow, and few keys are longer than 64 characters. */
 test.each([
   ['of one letter', 'a'.repeat(64), 'a'.repeat(MEBI), '***'],
   ['of one letter but the last', `${'a'.repeat(63)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 63)}***`],

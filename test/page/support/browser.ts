@@ -36,7 +36,7 @@ export interface View {
 
 let browser: Promise<Browser> | undefined
 
-/** Starts the browser that all tests share. The browser ends with the process. */
+/** Starts the browser that all tests share. It exits with this process. */
 export function launch(): Promise<Browser> {
   // CI runs as root, for which Chromium has no sandbox.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
@@ -136,7 +136,7 @@ function watch(page: Page, url: string): string[] {
 /** Waits for the only element with this text. */
 export const see = (within: Page | Locator, text: string | RegExp) => within.getByText(text).waitFor()
 
-/** Waits for an element with this text, of which there may be several, such as a row and a notice. */
+/** Waits for at least one element with this text. There may be several, such as a row and a notice. */
 export const seeAny = (within: Page | Locator, text: string | RegExp) => within.getByText(text).first().waitFor()
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -6,7 +6,7 @@ import { DEFAULT_APPS } from '../../../src/emulator/population.ts'
 import { english } from '../../support/page-texts.ts'
 import { profile } from './browser.ts'
 
-/** Serves the English texts in brackets in place of the Dutch texts. */
+/** Serves the English texts in brackets instead of the Dutch texts. */
 export async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {

@@ -1,6 +1,6 @@
 import type { Theatre } from '../theatre.ts'
 
-/** Messages that an earlier bridge and other programs have left. */
+/** Retained messages that an earlier bridge and other programs have left on the broker. */
 const FOUND: Readonly<Record<string, string>> = {
   'hub2mqtt/gone/info': '{}',
   'hub2mqtt/home/app/left.over': '{}',

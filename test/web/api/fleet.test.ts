@@ -11,7 +11,7 @@ import { snapshotOf } from './frames.ts'
 
 const NAMES = ['shard-1', 'shard-2']
 const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
-const LOOK_MS = 20
+const POLL_MS = 20
 
 let street: Street
 let own: RunningBridge
@@ -59,7 +59,7 @@ describe('over HTTP, a member of a fleet', () => {
       const now = await state()
       return topics.every((topic) => now[topic] === 'online')
     }
-    await until('their states', areOnline, 10_000, LOOK_MS)
+    await until('their states', areOnline, 10_000, POLL_MS)
     const known = Object.keys(await state())
     const isTheirs = (topic: string) => hubsOf('shard-2').some((hub) => topic.startsWith(`hub2mqtt/${hub}/`))
     expect(known.filter(isTheirs).toSorted()).toEqual(hubsOf('shard-2').map((hub) => `hub2mqtt/${hub}/state`))
@@ -102,7 +102,7 @@ describe('over HTTP, a member of a fleet', () => {
   it('reports that another member has left', async () => {
     await other.stop()
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
-    await until('its state', isGone, 10_000, LOOK_MS)
+    await until('its state', isGone, 10_000, POLL_MS)
   })
 })
 
@@ -118,11 +118,11 @@ it.skipIf(natsPath === undefined)(
       const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(leased.owners()))
       return isDeepStrictEqual(Object.keys(fleet?.members ?? {}), members) && isSettled
     }
-    await until('two members', knows(['a', 'b']), 60_000, LOOK_MS)
+    await until('two members', knows(['a', 'b']), 60_000, POLL_MS)
     await second.stop()
-    await until('one member', knows(['a']), 60_000, LOOK_MS)
+    await until('one member', knows(['a']), 60_000, POLL_MS)
     leased.join(nats, 'b')
-    await until('two again', knows(['a', 'b']), 60_000, LOOK_MS)
+    await until('two again', knows(['a', 'b']), 60_000, POLL_MS)
     const { fleet, state: told } = await snapshotOf(api)
     expect(fleet).toMatchObject({ mode: 'leases', member: 'a', acts: true, count: 2 })
     const others = [...leased.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))

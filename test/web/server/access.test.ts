@@ -106,7 +106,7 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(true)
     reconfigure({ ...env, HTTP_PASSWORD: 'another password' })
     expect(await isIn(third)).toBe(false)
-    // The session must not come back with the previous password.
+    // Restoring the previous password must not restore the session.
     reconfigure(env)
     expect(await isIn(third)).toBe(false)
   })
@@ -392,7 +392,7 @@ describe('a reverse proxy that is trusted', () => {
 
 describe('the icon of an app', () => {
   const ICON = '/api/hubs/home/apps/x/icon'
-  // A browser sends these headers when it loads a picture in a page of Home Assistant.
+  // A browser sends these headers when it loads an image in a page of Home Assistant.
   const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
   const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }

@@ -79,7 +79,7 @@ interface DoorOptions {
   /** Files of the built page by name; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
   readonly reply?: Reply
-  /** Registers the end of the resources; default: `onTestFinished`. Concurrent tests must pass their own. */
+  /** Registers a function that closes everything; default: `onTestFinished`. Concurrent tests must pass their own. */
   readonly atEnd?: (close: () => PromiseLike<void>) => void
 }
 

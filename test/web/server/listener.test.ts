@@ -114,7 +114,7 @@ describe('the HTTP listener', () => {
   })
 
   it('answers requests with the host name that it listens on, and with no similar one', async () => {
-    // Resolvers interpret this name as 127.0.0.1, although it does not have the form of an address.
+    // Resolvers interpret this name as 127.0.0.1, although it does not look like an address.
     await start(undefined, '127.1')
     expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)

@@ -66,7 +66,7 @@ it('of more than a thousand addresses that have failed, the first is forgotten',
     fail(n, 1)
     await clock.advance(2_000)
   }
-  // Only addresses without failures can use the last ten attempts in total.
+  // Use twenty of the thirty attempts: the last ten are reserved for addresses without failures.
   fail(1_000, 20)
   expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
   expect(tries.take('10.1.0.0')).toBe(0)

@@ -104,7 +104,7 @@ async function opened(config?: string, env = {}): Promise<string> {
   return printed.join('\n')
 }
 
-/** Starts a hub and a configuration. `http` has options in addition to those that the test needs. */
+/** Starts a hub and a configuration. `http` contains options in addition to those that every test needs. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())

@@ -1,4 +1,4 @@
-/** Tests the time limits of the listener. They take seconds, so the tests wait at the same time. */
+/** Tests the time limits of the listener. They take seconds, so the tests run concurrently. */
 import { describe, expect, it } from 'vitest'
 import { listen } from '../../../src/web/server/server.ts'
 import { openDoor, rawAnswer } from './door.ts'

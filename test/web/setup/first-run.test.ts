@@ -70,7 +70,7 @@ describe('without a hub in the configuration', () => {
     const answers = await Promise.all([finish('one'), finish('other').catch(() => undefined)])
     const statuses = answers.map((answer) => answer?.status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    // The other request is refused, or finds that the listener is closed.
+    // The other request is refused, or fails because the listener is closed.
     expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
     expect(await ended).toBeDefined()
     const text = readFileSync(path, 'utf8')
@@ -92,7 +92,7 @@ describe('without a hub in the configuration', () => {
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
-    // The setup must continue to wait, and end after a user has added the lines.
+    // The setup must continue to wait, and must finish after a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.reload()
     expect(begun.lines.join('')).toContain('no hub configured')

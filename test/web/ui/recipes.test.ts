@@ -20,7 +20,7 @@ const names = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-/** Returns the arguments of each command, as a shell passes them. One shell reads all lines, because a start is slow. */
+/** Returns the arguments that a shell passes to each command. One shell reads all lines, because its start is slow. */
 function wordsOf(lines: readonly string[]): string[][] {
   const define = `mosquitto_pub() { printf '%s\\0' "$#" "$@"; }; mosquitto_sub() { mosquitto_pub "$@"; }`
   const printed = execFileSync('sh', ['-c', [define, ...lines].join('\n')])

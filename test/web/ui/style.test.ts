@@ -11,7 +11,7 @@ const styles = read('src/web/ui/app/style/*.css')
   .replaceAll(/@import [^;]+;/g, '')
 const sources = read('src/web/ui/app/**/*.{ts,tsx}')
 
-/** The names and values of all declarations, which can span several lines and be nested. */
+/** The names and values of all declarations, including nested ones and those that span several lines. */
 const declarations = [...styles.matchAll(/(?<=[{};]\s*)([a-z-]+):\s*([^;{}]+);/g)].map(
   ([, name = '', value = '']) => [name, value.replaceAll(/\s+/g, ' ')] as const,
 )
