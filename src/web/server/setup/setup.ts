@@ -193,10 +193,10 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
 /** Time limit for each request of a hub test. It is short, because a user is waiting for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
-export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
-  const { hub } = trial
+export async function tryHub(given: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
+  const { hub } = given
   const findings: Finding[] = []
-  for await (const finding of examineHub({ ...trial, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
+  for await (const finding of examineHub({ ...given, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
   return verdict(findings, [hub.api_key])
 }
 

@@ -128,7 +128,7 @@ export function groupsOf(entries: readonly Entry[]): Group[] {
     const key = JSON.stringify([entry.hub, entry.app])
     const before = open.get(key)
     const isNext = before !== undefined && isNear(before.at(-1), entry, TOGETHER_MS)
-    // An answer that precedes an event of the guardian belongs to the guardian's own command, so it starts no group.
+    // An answer directly before an event of the guardian belongs to the guardian's own command, so it starts no group.
     const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
     if (isNext && (isEvent(entry) ? follows(entry, before) : isGuards() || caused(entry, before))) before.push(entry)
     else {

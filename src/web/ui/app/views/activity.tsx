@@ -201,7 +201,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more` is the button of a group's line. Only such lines can be focused: showing more lines focuses the first one. */
+/** Only the line of a group has `more`, its button, and can be focused: showing more lines focuses the first new one. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>
