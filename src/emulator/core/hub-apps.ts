@@ -17,8 +17,8 @@ export interface InstallRequest {
 }
 
 /**
- * The apps of a hub. Methods that change an app resolve when the change is on disk and has begun; events report its
- * progress. They throw a `HubError` if the hub refuses. Callers must check that the app exists.
+ * The apps of a hub. Methods that change an app resolve when the change is stored and has begun; events report its
+ * progress. They throw a `HubError` if the hub refuses the change. Callers must check that the app exists.
  */
 export interface HubApps {
   readonly records: ReadonlyMap<string, AppRecord>

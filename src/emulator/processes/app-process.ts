@@ -40,7 +40,7 @@ export interface AppHandlers {
   notice(notice: AppNotice): void
 }
 
-/** Time from SIGTERM to SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
 /** Number of characters that are kept to find out why the process ended. */
@@ -58,7 +58,7 @@ export class AppProcess {
   readonly ready = this.#ready.promise
   readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
-  #lastWords = ''
+  #lastOutput = ''
   #reason: string | undefined
   #requested = false
   /** Whether the process has ended; its pipes may still contain output. */
@@ -81,7 +81,7 @@ export class AppProcess {
     this.#watchEnd()
     this.#collect(child.stdout, () => {})
     this.#collect(child.stderr, (text) => {
-      this.#lastWords = (this.#lastWords + text).slice(-LAST_OUTPUT_LENGTH)
+      this.#lastOutput = (this.#lastOutput + text).slice(-LAST_OUTPUT_LENGTH)
     })
     const pipe = child.stdio[3]
     if (!(pipe instanceof Duplex)) return
@@ -137,7 +137,7 @@ export class AppProcess {
   }
 
   /** Collects output at a limited rate, so that an app that writes faster must wait. */
-  #collect(stream: Readable | null, hear: (text: string) => void): void {
+  #collect(stream: Readable | null, onText: (text: string) => void): void {
     if (stream === null) return
     const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
     this.#limits.push(allowance)
@@ -146,7 +146,7 @@ export class AppProcess {
     stream.on('end', output.end)
     stream.on('data', (chunk: Buffer) => {
       output.add(chunk)
-      hear(chunk.toString('utf8'))
+      onText(chunk.toString('utf8'))
       if (this.#hasEnded) return
       allowance.use(chunk.length)
       if (allowance.isExhausted()) stream.pause()
@@ -180,13 +180,13 @@ export class AppProcess {
 
   /** Returns a crash message: the fatal error that V8 prints if the heap is full, or the exit code or signal. */
   #guess(code: number | null, signal: string | null): string {
-    const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
+    const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastOutput)?.[0]
     if (fatal !== undefined) return fatal
     return signal === null ? `Error: exited with code ${code}` : `Error: ended by ${signal}`
   }
 }
 
-/** Builds a command that restricts the app, and ends it when the hub ends. */
+/** Builds a command that restricts the app, and terminates it when the hub exits. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',

@@ -2,7 +2,7 @@
 import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
+import { NO_CRASH, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
@@ -27,7 +27,7 @@ export interface World {
 
 /** Interval at which events send the usage to clients. Answers always contain the latest usage. */
 const SEND_USAGE_MS = 10_000
-/** Time limit for the start of a new version, after which the previous version is restored. */
+/** Time limit for a new version to start. After this time, the previous version is restored. */
 const TRIAL_MS = 10_000
 
 export class InstalledApp {
@@ -117,7 +117,7 @@ export class InstalledApp {
 
   /** Installs another version. If it does not start, restores the previous one. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
+    const previous = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!updated.enabled) return this.#take(code, updated)
     this.#onTrial = true
@@ -126,13 +126,13 @@ export class InstalledApp {
     const problem = await this.#try().finally(() => {
       this.#onTrial = false
     })
-    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...CURED })
+    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...NO_CRASH })
     await this.stop()
     const { enabled, autoupdate } = this.#stored
-    this.#use(former.code, { ...former.stored, enabled, autoupdate })
+    this.#use(previous.code, { ...previous.stored, enabled, autoupdate })
     this.#store({})
     this.#show({})
-    if (former.wasUp && enabled) await this.start()
+    if (previous.wasUp && enabled) await this.start()
     throw new HubError(500, 'install_failed', `Version ${updated.version} does not start: ${problem}`)
   }
 
@@ -140,7 +140,7 @@ export class InstalledApp {
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isRemoved) return
-    this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
+    this.#take(code, { ...this.#stored, ...NO_CRASH, version: code.manifest.version })
     if (this.#stored.enabled) await this.start()
   }
 
@@ -161,8 +161,8 @@ export class InstalledApp {
     const { usage, state } = this.#record
     this.#use(code, stored)
     this.#store({})
-    const { recovered, stands } = this.#generation
-    this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
+    const { recovered, stateFields } = this.#generation
+    this.#show({ ...recovered, ...stateFields(state === 'crashed' ? 'stopped' : state), usage })
   }
 
   #use(code: Unpacked, stored: StoredApp): void {
@@ -189,13 +189,13 @@ export class InstalledApp {
   #enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
     if (state === 'running') this.output.show('running')
-    if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
-    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stands(state) })
+    if (starts && !this.#onTrial) this.#storeIfPossible(NO_CRASH)
+    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stateFields(state) })
   }
 
   #onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
     this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
-    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stands('stopped') })
+    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stateFields('stopped') })
     if (this.#onTrial) return
     const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
@@ -242,11 +242,11 @@ function newerVersion({ id, channel, version }: StoredApp, packages: Packages): 
 function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string | undefined, flavour: Flavour) {
   const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
   const { name, author, settings, permissions, color } = manifest
-  const { stands, crash, counter } = GENERATIONS[flavour]
+  const { stateFields, crash, counter } = GENERATIONS[flavour]
   const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
   return {
     ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
-    ...stands('stopped'),
+    ...stateFields('stopped'),
     usage: NO_USAGE,
     [counter]: crashedCount,
     ...(crashed && crash(stored)),

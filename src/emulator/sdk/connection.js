@@ -104,7 +104,7 @@ export function refusal(error) {
   }
 }
 
-/** The methods of pipes that apps may still call, because Node needs them to open descriptors such as the output. */
+/** The methods of pipes that apps may still call, because Node needs them to open descriptors such as stdout. */
 const KEPT = ['constructor', 'open']
 
 /**
