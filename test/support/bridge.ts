@@ -38,7 +38,7 @@ export const variables = (env: Readonly<Record<string, string>>): Readonly<Recor
 /**
  * @param env the configuration as environment variables, without `HUB2MQTT_`
  * @param file the text of the configuration file
- * @throws ConfigError if the configuration is refused
+ * @throws ConfigError if the configuration is rejected
  */
 export function startBridge(
   env: Readonly<Record<string, string>>,

@@ -32,7 +32,7 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
   else child.kill(signal)
 }
 
-/** Makes SIGINT and SIGTERM end this program with `exit`, which ends its children too. */
+/** Makes SIGINT and SIGTERM exit this program with `process.exit`, which also kills its children. */
 export function exitOnSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 }
@@ -120,12 +120,12 @@ export class Process implements AsyncDisposable {
     if (!this.alive) throw this.#failure('does not start')
   }
 
-  /** Sends a signal without waiting for the end. */
+  /** Sends a signal without waiting for the process to exit. */
   signal(signal: NodeJS.Signals): void {
     if (this.alive) send(this.#child, signal)
   }
 
-  /** Sends a signal and waits for the end; kills the process after `timeoutMs`. */
+  /** Sends a signal and waits for the process to exit; kills it after `timeoutMs`. */
   async stop(signal: NodeJS.Signals = 'SIGTERM', timeoutMs = TIMEOUT_MS): Promise<void> {
     if (!this.alive) return
     send(this.#child, signal)
