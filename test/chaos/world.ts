@@ -30,7 +30,7 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The most time that the checkers allow for processes that waited for a CPU. */
+/** The maximum time that the checkers allow for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before an episode counts too, because of delayed effects such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
@@ -95,7 +95,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       username: 'watcher',
       password: secrets.watcher,
       retainAsPublished: true,
-      comesBack: true,
+      reconnects: true,
       onMessage(seen) {
         const { topic, text, at } = seen
         watch.take(seen)
@@ -276,7 +276,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // When its connection ends, the watcher has received all earlier messages. The next broker may hold other messages.
+    // When its connection ends, the watcher has received all earlier messages. The new broker may hold different ones.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetPublished()
     await this.broker.run()
