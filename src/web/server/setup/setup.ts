@@ -16,7 +16,7 @@ import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice }
 
 export interface SetupOptions {
   readonly config: Config
-  /** The path of the configuration file, which may not exist yet. */
+  /** The path of the configuration file, which might not exist yet. */
   readonly path: string | null
   /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded

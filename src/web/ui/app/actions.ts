@@ -300,7 +300,7 @@ async function proceed(): Promise<void> {
       bulk.value = { ...now, state: target === undefined ? 'done' : 'lost' }
       return
     }
-    const result = await takeStep(page, now.action, target)
+    const result = await runNext(page, now.action, target)
     const after = bulk.value
     // The user stopped or closed the action while the command was running, so ignore the result.
     if (after?.all !== now.all || after.results !== now.results) return
@@ -311,7 +311,7 @@ async function proceed(): Promise<void> {
   }
 }
 
-async function takeStep(page: PageContext, action: Action, { hub, id }: Target): Promise<Result> {
+async function runNext(page: PageContext, action: Action, { hub, id }: Target): Promise<Result> {
   const refused = refusal(page, { hub, app: id }, action.command)
   if (refused !== undefined) return { as: 'failed', why: refused }
   const entry = page.store.app(hub, id)

@@ -49,7 +49,7 @@ export class ActivityReader {
       const event = readJson(EVENT_OF_HUB, payload)
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
-    // No other message of the bridge has the form of an answer.
+    // No other message of the bridge has the structure of an answer.
     const answer = readJson(ANSWER, payload)
     if (answer === undefined) return undefined
     // Do not keep the data, which may be large or contain settings.
