@@ -43,7 +43,7 @@ export interface HubApps {
   crash(id: string, message?: string): void | Promise<void>
   /** Starts the enabled apps. Called when the hub is listening, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all apps have ended. Called when the hub stops or reboots. */
+  /** Stops every app and resolves when all apps have exited. Called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 

@@ -83,7 +83,7 @@ function makePrivate(folder: string): void {
 
 /**
  * Locks a data folder with SQLite and a separate file, because Node has no file locks. The operating system releases
- * the lock when the process ends. The database itself is not locked, because keys can change while the hub is running.
+ * the lock when the process exits. The database itself is not locked, because keys can change while the hub is running.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)

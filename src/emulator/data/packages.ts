@@ -49,7 +49,7 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 /**
  * An app's row in the state names the folder with the app's code. An update unpacks the new code, changes the row, and
  * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed before the
- * update ends, the next start removes the folder that no row names.
+ * update is complete, the next start removes the folder that no row names.
  */
 export type Packages = ReturnType<typeof packagesOf>
 

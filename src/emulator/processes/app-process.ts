@@ -1,4 +1,4 @@
-/** One run of an app: its process, from start to end. */
+/** One run of an app: its process, from start to exit. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { realpath } from 'node:fs/promises'
 import { Duplex, type Readable } from 'node:stream'
@@ -26,7 +26,7 @@ interface Launch {
 }
 
 export interface End {
-  /** Whether the hub requested the end of the process; otherwise the process crashed. */
+  /** Whether the hub stopped the process; otherwise the process crashed. */
   readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null
@@ -43,7 +43,7 @@ export interface AppHandlers {
 /** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** Number of characters that are kept to find out why the process ended. */
+/** Number of characters that are kept to find out why the process exited. */
 const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
@@ -54,14 +54,14 @@ export class AppProcess {
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #ended = Promise.withResolvers<End>()
-  /** Resolves to `true` when the app has started, or to `false` if the process ends before that. */
+  /** Resolves to `true` when the app has started, or to `false` if the process exits before that. */
   readonly ready = this.#ready.promise
   readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
   #lastOutput = ''
   #reason: string | undefined
   #requested = false
-  /** Whether the process has ended; its pipes may still contain output. */
+  /** Whether the process has exited; its pipes may still contain output. */
   #hasEnded = false
   #cancelKill: (() => void) | undefined
 
@@ -118,7 +118,7 @@ export class AppProcess {
   }
 
   stop(): Promise<End> {
-    // If the process has just ended by itself, do not count its end as requested.
+    // If the process has just exited by itself, do not count its exit as requested.
     if (this.#requested || this.#hasEnded) return this.ended
     this.#requested = true
     this.#child.kill('SIGTERM')
@@ -129,7 +129,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process. Its end counts as a crash with `reason` as the message. */
+  /** Kills the process. This counts as a crash with `reason` as the message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason

@@ -202,7 +202,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
       else write(message)
     },
 
-    /** Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the app's own refusal */
+    /** Sends a request to the app. @throws HubError 503 if the app exits, hangs or is busy, or the app's own refusal */
     async request(request: RequestToApp): Promise<unknown> {
       if (isEnded) throw notRunning()
       if (pending.size >= MAX_PENDING || isBacklogged()) {

@@ -28,7 +28,7 @@ export interface World {
 /** Interval at which events send the usage to clients. Answers always contain the latest usage. */
 const SEND_USAGE_MS = 10_000
 /** Time limit for a new version to start. After this time, the previous version is restored. */
-const TRIAL_MS = 10_000
+const NEW_VERSION_MS = 10_000
 
 export class InstalledApp {
   readonly output: Output
@@ -47,7 +47,7 @@ export class InstalledApp {
   /** Whether the app is uninstalled. Its changes are then no longer stored or sent. */
   #isRemoved = false
   /** Whether a new version is starting. A crash is then not sent, because the previous version may be restored. */
-  #onTrial = false
+  #isUpdating = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
     const { onLine } = world
@@ -99,7 +99,7 @@ export class InstalledApp {
   /** Checks the store for a newer version; sends an event if the result has changed. */
   checkForUpdate(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
-    if (offer === this.#offer || this.#onTrial) return
+    if (offer === this.#offer || this.#isUpdating) return
     this.#offer = offer
     this.#show({ updateAvailable: this.#generation.offer(offer) })
   }
@@ -120,11 +120,11 @@ export class InstalledApp {
     const previous = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!updated.enabled) return this.#take(code, updated)
-    this.#onTrial = true
+    this.#isUpdating = true
     await this.stop()
     this.#use(code, updated)
     const problem = await this.#try().finally(() => {
-      this.#onTrial = false
+      this.#isUpdating = false
     })
     if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...NO_CRASH })
     await this.stop()
@@ -149,9 +149,9 @@ export class InstalledApp {
     await this.start()
     const process = this.#supervisor.process()
     if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
-    const isReady = await within(this.#world.clock, TRIAL_MS, process.ready)
+    const isReady = await within(this.#world.clock, NEW_VERSION_MS, process.ready)
     if (isReady) return undefined
-    if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
+    if (isReady === undefined) return `it took more than ${NEW_VERSION_MS / 1000} s`
     const { requested, message } = await process.ended
     // If a client stopped the app before it had started, the version did not fail.
     return requested ? undefined : message
@@ -189,14 +189,14 @@ export class InstalledApp {
   #enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
     if (state === 'running') this.output.show('running')
-    if (starts && !this.#onTrial) this.#storeIfPossible(NO_CRASH)
+    if (starts && !this.#isUpdating) this.#storeIfPossible(NO_CRASH)
     this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stateFields(state) })
   }
 
   #onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
     this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
     if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stateFields('stopped') })
-    if (this.#onTrial) return
+    if (this.#isUpdating) return
     const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
     this.#show({ ...this.#generation.crash(this.#stored), usage: NO_USAGE })

@@ -18,7 +18,7 @@ export class ProcessApps implements HubApps {
   readonly #installing = new Set<string>()
   #isDown = false
   #cancelOffers = () => {}
-  /** Processes of uninstalled apps that have not ended yet. */
+  /** Processes of uninstalled apps that have not exited yet. */
   readonly #leaving = new Map<string, Promise<void>>()
 
   constructor(

@@ -74,7 +74,7 @@ export function supervise(
       wanted = started
       return settle()
     },
-    /** Stops the app. Resolves when its process has ended. */
+    /** Stops the app. Resolves when its process has exited. */
     stop(): Promise<void> {
       wanted = 0
       return settle()

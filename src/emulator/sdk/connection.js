@@ -46,7 +46,7 @@ export function connect() {
     rest = lines.pop()
     for (const line of lines) receive(JSON.parse(line))
   })
-  // Exit when the connection ends, because an app must not outlive its hub.
+  // Exit when the connection is closed, because an app must not outlive its hub.
   socket.on('close', () => process.exit(0))
   socket.on('error', () => process.exit(0))
 
