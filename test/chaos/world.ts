@@ -124,7 +124,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
-    // Use SIGKILL, which also ends a bridge that hangs.
+    // Use SIGKILL, which also terminates a bridge that hangs.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
@@ -177,7 +177,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await rename(path, this.#configPath)
   }
 
-  /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or ended, or after 8 s. */
+  /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or exited, or after 8 s. */
   async reload(changes: FileChanges | string = {}): Promise<void> {
     const { bridge } = this
     const reloads = () => bridge.lines.filter((line) => RELOADED.test(line)).length
@@ -236,7 +236,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.configure()
   }
 
-  /** Resolves when the bridge has ended, or has started and handles signals itself. */
+  /** Resolves when the bridge has exited, or has started and handles signals itself. */
   async started(): Promise<void> {
     const { bridge } = this
     const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))

@@ -46,7 +46,7 @@ export class BridgeProcess extends Process {
     })
   }
 
-  /** Rejects when the process ends. */
+  /** Rejects when the process exits. */
   get ended(): Promise<never> {
     return this.closed.then((end) => Promise.reject(new Error(`the bridge has ended: ${end}`)))
   }

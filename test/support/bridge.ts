@@ -19,7 +19,7 @@ export interface RunningBridge extends AsyncDisposable {
   stop(): Promise<void>
   /** Changes the configuration file and reloads it, as SIGHUP would. */
   reload(file: string): void
-  /** Rejects when the bridge ends, or when an error would end a separate process. */
+  /** Rejects when the bridge ends, or when an error would terminate a separate process. */
   readonly ended: Promise<never>
 }
 

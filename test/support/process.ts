@@ -101,19 +101,19 @@ export class Process implements AsyncDisposable {
     return this.end === undefined
   }
 
-  /** @throws Error if the process has ended */
+  /** @throws Error if the process has exited */
   get pid(): number {
     if (!this.alive || this.#child.pid === undefined) throw this.#failure('has no pid')
     return this.#child.pid
   }
 
-  /** Resolves with the first line of either output that contains the text; rejects if the process ends before that. */
+  /** Resolves with the first line of either output that contains the text; rejects if the process exits before that. */
   untilLine(text: string, ms = TIMEOUT_MS): Promise<string> {
     const has = (line: string) => line.includes(text)
     return this.#until(`"${text}"`, () => this.lines.find(has) ?? this.errors.find(has), ms)
   }
 
-  /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
+  /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process exits before that. */
   async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
     // Check the process, because another process may be listening on the port.
