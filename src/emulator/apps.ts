@@ -2,7 +2,7 @@
 
 import type { AppsHost, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
-import type { Settled } from './options.ts'
+import type { ResolvedOptions } from './options.ts'
 import {
   type AppRecord,
   type AppSeed,
@@ -16,10 +16,10 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** How to make a change. `silent` suppresses its event. */
+/** How to change an app. `silent` suppresses the event. */
 export type How = { silent?: boolean }
 
-interface AppsOptions extends Pick<Settled, 'flavour' | 'settleMs' | 'store'> {
+interface AppsOptions extends Pick<ResolvedOptions, 'flavour' | 'settleMs' | 'store'> {
   timers: Timers
   sendEvent: AppsHost['sendEvent']
 }
@@ -70,7 +70,7 @@ export class Apps implements HubApps {
     const present = this.records.get(id)
     if (present !== undefined) this.#update(present, offer?.version ?? this.#offered.get(id), channel, how)
     else if (offer !== undefined) {
-      const record = { ...GENERATIONS[this.#options.flavour].stands('stopped'), usage: NO_USAGE, ...offer.record }
+      const record = { ...GENERATIONS[this.#options.flavour].stateFields('stopped'), usage: NO_USAGE, ...offer.record }
       this.add({ ...offer, channel: channel ?? offer.channel, record }, how)
       this.#walk(id, ['starting', 'running'], {}, how)
     } else throw new HubError(404, 'not_found', `no app "${id}" in the store of this hub`)
@@ -135,10 +135,10 @@ export class Apps implements HubApps {
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return
-    const { stands, recovered } = GENERATIONS[this.#options.flavour]
-    const cured = state === 'starting' ? recovered : {}
+    const { stateFields, recovered } = GENERATIONS[this.#options.flavour]
+    const cleared = state === 'starting' ? recovered : {}
     const usage = state === 'stopped' ? { usage: NO_USAGE } : {}
-    this.change(id, { ...patch, ...cured, ...usage, ...stands(state) }, how)
+    this.change(id, { ...patch, ...cleared, ...usage, ...stateFields(state) }, how)
     if (rest.length === 0) return
     const { settleMs, timers } = this.#options
     const next = () => this.#walk(id, rest, {}, how)
@@ -156,11 +156,11 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Changes the usage of running apps regularly, and lets an app crash and restart from time to time. */
-export function liveOn(
+/** Changes the usage of running apps regularly, and makes an app crash and restart from time to time. */
+export function simulateActivity(
   apps: Apps,
   timers: Timers,
-  { usageMs, crashMs, random }: Pick<Settled, 'usageMs' | 'crashMs' | 'random'>,
+  { usageMs, crashMs, random }: Pick<ResolvedOptions, 'usageMs' | 'crashMs' | 'random'>,
 ): void {
   timers.every(usageMs, () => {
     for (const [id, { state, usage }] of apps.records) {

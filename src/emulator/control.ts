@@ -132,7 +132,7 @@ export async function openControl(hub: EmulatedHub, port: number) {
 
 async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ status: number; value: unknown }> {
   try {
-    refuseStrangers(request)
+    refuseWebPages(request)
     return { status: 200, value: (await perform(hub, request)) ?? null }
   } catch (thrown) {
     const refusal = asHubError(thrown)
@@ -141,7 +141,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
 }
 
 /** Refuses requests from web pages, because there is no login and a page's host name may resolve to loopback. */
-function refuseStrangers({ headers }: IncomingMessage): void {
+function refuseWebPages({ headers }: IncomingMessage): void {
   if (!isAllowedHost(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
 }

@@ -9,7 +9,7 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Set if another server seems to answer. The answer then lacks the headers that identify the hub. */
+  /** Set to imitate another server. The answer then lacks the headers that identify the hub. */
   foreign?: true
 }
 
@@ -102,7 +102,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces each value of the answer's object, or an answer that is no object, with deeply nested arrays. */
+/** Replaces each value of the answer's object, or an answer that is not an object, with deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {

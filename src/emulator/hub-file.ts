@@ -8,7 +8,7 @@ import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 /** A text that the hub sends in a header, such as its id. */
 export const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'must be visible ASCII characters without spaces'))
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII characters'))
-/** The schema of an object. It refuses lists, which Valibot would accept as objects. */
+/** The schema of an object. It rejects lists, which Valibot would accept as objects. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')
 
 /** The fields of an app in a hub file, which are the same for all flavours. `recordOf` converts them to a record. */
@@ -65,7 +65,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
     const { line, col } = lines.linePos(broken.pos[0])
     throw new EmulatorOptionError(`${filename}:${line}:${col}: not valid YAML or JSON (${broken.code})`)
   }
-  // Refuse aliases, which could expand without limit.
+  // Reject aliases, which could expand without limit.
   visit(document, {
     Node(_key, node) {
       if (isAlias(node)) throw new EmulatorOptionError(`${filename}: YAML aliases are not supported`)

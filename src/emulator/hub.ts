@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
-import { Apps, type How, liveOn } from './apps.ts'
+import { Apps, type How, simulateActivity } from './apps.ts'
 import { Behaviours, eventGate } from './behaviours.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
 import { rateLimit } from './faults.ts'
 import { listeningPort } from './listening-port.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
-import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
+import { type EmulatedHubOptions, type ResolvedOptions, urlOf, withDefaults } from './options.ts'
 import { type Realtime, realtimeChannel } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, type OpenRecord, type RequestRecord, restListener } from './rest.ts'
@@ -39,7 +39,7 @@ const RATE = { requests: 4, windowMs: 400 }
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
-  readonly #options: Settled
+  readonly #options: ResolvedOptions
   readonly #ending = new AbortController()
   #requests: RequestRecord[] = []
   readonly #spoken: string[] = []
@@ -71,7 +71,7 @@ export class EmulatedHub implements AsyncDisposable {
       if (hub.#options.storedKeys !== undefined) {
         hub.#core.timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
       }
-      if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#core.timers, hub.#options)
+      if (hub.#simulated !== undefined) simulateActivity(hub.#simulated, hub.#core.timers, hub.#options)
       await hub.#apps.start?.()
       return hub
     } catch (error) {
@@ -81,7 +81,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   private constructor(given: EmulatedHubOptions) {
-    const options = settle(given)
+    const options = withDefaults(given)
     const { flavour, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
     this.#options = options
     this.flavour = flavour
@@ -180,16 +180,16 @@ export class EmulatedHub implements AsyncDisposable {
     else this.#away.delete(app)
   }
 
-  /** Sends an event as given. Does not change the state, and ignores behaviours. */
+  /** Sends an event unchanged. Does not change the state, and ignores the active behaviours. */
   readonly emit = (event: string, payload: unknown): void => this.#realtime.send(APPS_URI, event, payload)
 
-  /** Replaces the keys from the options, and ends the sessions of removed keys. */
+  /** Replaces the keys from the options, and closes the sessions of removed keys. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
     this.#given = normalised(keys)
     this.#realtime.disconnectUnknown()
   }
 
-  /** Ends all realtime sessions: `goodbye` notifies the client, `cut` drops the connection. */
+  /** Closes all realtime sessions: `goodbye` notifies the clients, `cut` drops the connections. */
   dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
     if (how === 'goodbye') this.#realtime.disconnectAll()
     else this.#listening.cutUpgraded()

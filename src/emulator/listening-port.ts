@@ -46,7 +46,7 @@ export function listeningPort(server: Server, host: string) {
     for (const socket of upgraded) socket.destroy()
   }
 
-  /** Freezes or releases the realtime connections. A frozen connection transfers no data, not even pongs. */
+  /** Freezes or unfreezes the realtime connections. A frozen connection transfers no data, not even pongs. */
   function hang(wanted: boolean): void {
     if (wanted === hung) return
     hung = wanted

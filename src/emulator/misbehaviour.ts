@@ -8,7 +8,7 @@ import { mapping } from './hub-file.ts'
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
 const Operation = v.picklist(NAMES, 'must be an operation of the hub')
 const count = v.pipe(v.number(), v.minValue(0))
-/** The longest time of a timer. A longer timer would end immediately. */
+/** Maximum delay of a timer. A timer with a longer delay would fire immediately. */
 const LONGEST_MS = 2 ** 31 - 1
 const Status = v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))
 const status = (usual: number) => optional(Status, `Default ${usual}.`)
@@ -127,7 +127,7 @@ const ANSWERS = {
     faults.bigBody(megabytes),
   ).doc('Answers with a body that is too large.'),
   'slow-headers': answers({ ms: ms(1000) }, ({ ms = 1000 }) => faults.slowHeaders(ms)).doc(
-    'Executes the request immediately, answers later.',
+    'Executes the request immediately, but answers later.',
   ),
   'dripping-body': answers(
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },
@@ -184,7 +184,7 @@ export const REALTIME = {
   'reorder-events': plain('events').doc('An event is sent after the next one.'),
   'realtime-silent': plain('channel').doc('The connection acknowledges and answers pings, but no event arrives.'),
   'realtime-hung': plain('channel').doc(
-    'Realtime connections are blocked in both directions; held data is sent when the behaviour ends.',
+    'Realtime connections are blocked in both directions; the blocked data is sent when the behaviour ends.',
   ),
 } as const
 
@@ -193,7 +193,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** A behaviour of the whole channel is only on or off, so it has no limit of times. */
+/** A behaviour of the whole channel is either on or off, so `times` does not apply. */
 type NoLimits = { times?: never }
 
 export type BehaviourOptions = {

@@ -52,9 +52,9 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-export type Settled = ReturnType<typeof settle>
+export type ResolvedOptions = ReturnType<typeof withDefaults>
 
-export function settle(given: EmulatedHubOptions) {
+export function withDefaults(given: EmulatedHubOptions) {
   const { flavour = 'newer', clock = systemClock } = given
   return {
     ...given,

@@ -134,7 +134,7 @@ export function realtimeChannel(
     send(uri: string, event: string, payload: unknown): void {
       if (subscribers(uri) > 0) api.to(uri).emit(uri, event, payload)
     },
-    /** Ends all sessions with a disconnect packet. After this packet, the client library does not reconnect. */
+    /** Closes all sessions with a disconnect packet. After this packet, the client library does not reconnect. */
     disconnectAll: () => void io.disconnectSockets(true),
     disconnectUnknown(): void {
       for (const socket of io.sockets.sockets.values()) {

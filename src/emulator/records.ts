@@ -51,7 +51,7 @@ interface Generation {
   /** The field with the number of crashes. */
   counter: 'exitCount' | 'crashedCount'
   recovered: Patch
-  stands(state: AppState): Patch
+  stateFields(state: AppState): Patch
   extras(seed: AppSeed): Patch
 }
 
@@ -70,7 +70,7 @@ const OLDER: Generation = {
   }),
   counter: 'exitCount',
   recovered: { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null },
-  stands: (state) => ({ state, ready: state === 'running' }),
+  stateFields: (state) => ({ state, ready: state === 'running' }),
   extras: (seed) => ({
     uri: `homey:app:${seed.id}`,
     sdk: 3,
@@ -94,7 +94,7 @@ const NEWER: Generation = {
   crash: ({ crashedMessage, crashedCount }) => ({ state: 'crashed', crashed: true, crashedMessage, crashedCount }),
   counter: 'crashedCount',
   recovered: { crashed: false, crashedMessage: null },
-  stands: (state) => ({ state }),
+  stateFields: (state) => ({ state }),
   extras: (seed) => ({
     crashedCount: 0,
     color: seed.color ?? '#4A6572',
@@ -136,14 +136,14 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
     updateAvailable: generation.offer(seed.update),
     usage: up ? (seed.usage ?? { cpu: 0.01, mem: 40_000_000 }) : NO_USAGE,
     ...generation.extras(seed),
-    ...generation.stands(up ? 'running' : 'stopped'),
+    ...generation.stateFields(up ? 'running' : 'stopped'),
   }
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
-  const former = record[counter]
-  const crashedCount = (typeof former === 'number' ? former : 0) + 1
+  const previous = record[counter]
+  const crashedCount = (typeof previous === 'number' ? previous : 0) + 1
   return { ...crash({ crashedMessage: message, crashedCount, exitCode: 1, exitSignal: null }), usage: NO_USAGE }
 }

@@ -18,7 +18,7 @@ export class Arrivals {
   /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** The numbers of live messages on the topics of states, with `DERIVED`, and on discovery topics. */
+  /** The numbers of live messages: `state` includes the topics that match `DERIVED`. */
   sent = { state: 0, discovery: 0 }
   /** The time at which the newest discovery topic first appeared; 0 if there is none. */
   #discoveredAt = 0
@@ -62,9 +62,9 @@ export class Arrivals {
     this.#awaited = new Set(figures)
     return new Promise((resolve, reject) => {
       const lost = () => reject(new Error(`${this.#awaited.size} of ${figures.size} last values never arrived`))
-      const patience = setTimeout(lost, 60_000)
+      const timer = setTimeout(lost, 60_000)
       this.#complete = (moment) => {
-        clearTimeout(patience)
+        clearTimeout(timer)
         resolve(moment)
       }
     })

@@ -52,7 +52,7 @@ async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   return { perMinute, cpuPerMinute, rss, retained: sizeOf(retained), health, links, crash }
 }
 
-/** Returns the CPU time for reading all `names`, including decoding the answers, in milliseconds. */
+/** Returns the median CPU time for reading all `names`, including decoding the answers, in milliseconds. */
 async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): Promise<number> {
   await using hubs = await Hubs.start(1, apps, true)
   const polling = { realtime: false, pollInterval: HOUR_MS, pollIntervalFallback: HOUR_MS, timeoutMs: 10_000 }

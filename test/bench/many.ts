@@ -26,7 +26,7 @@ export interface Many {
   readonly busyShare: number
   readonly restartMs: number
   readonly restartSent: number
-  /** Time from a restart of the broker without its data until it held all states; `brokerWholeMs`: also discovery. */
+  /** Time until a broker restarted without its data retained all states; `brokerWholeMs`: also discovery. */
   readonly brokerStatesMs: number
   readonly brokerWholeMs: number
 }

@@ -26,7 +26,7 @@ export interface Effort {
 
 const APPS = 50
 const BURST = 20_000
-const ASKERS = 16
+const CLIENTS = 16
 
 /** Runs one round of one program with 50 apps: start, memory at rest, events, commands. */
 export async function measureTraffic(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
@@ -105,10 +105,10 @@ const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % 
 /** Sends commands to the apps in turn, from several clients in parallel that each wait for their answer. */
 async function askAll(world: World, commands: number): Promise<void> {
   let sent = 0
-  const asker = async () => {
+  const client = async () => {
     while (sent < commands) await world.arrivals.ask(enable(sent++))
   }
-  await Promise.all(Array.from({ length: ASKERS }, asker))
+  await Promise.all(Array.from({ length: CLIENTS }, client))
 }
 
 async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {

@@ -72,7 +72,7 @@ export class Subject implements AsyncDisposable {
     if (name === 'hub2mqtt') await installed()
   }
 
-  /** Resolves when the process has been started, although the program may not be ready yet. */
+  /** Resolves when the process has been started, although the program might not be ready yet. */
   static async start(name: SubjectName, place: Place): Promise<Subject> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))

@@ -95,7 +95,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     return { ...arrivals.sent, ms }
   }
 
-  /** Restarts the broker without its data. Resolves when the broker holds all states and discovery messages again. */
+  /** Restarts the broker without its data. Resolves when the broker retains all states and discovery messages again. */
   async restartBroker(): Promise<{ readonly statesMs: number; readonly wholeMs: number }> {
     await this.broker.stop()
     const arrivals = new Arrivals()

@@ -26,7 +26,7 @@ const EXIT_MS = 5000
 const KEEPALIVE_MS = 2000
 /** How long an old app name may still be published while the bridge can reach the hub. */
 const STALE_MS = 4000
-/** How much longer that is possible for a change without an event: a list that lacks apps is read up to five times. */
+/** Additional time for a change without an event, because a list that lacks apps is read up to five times. */
 const LIST_MS = 10_000
 
 /** An error line that is always permitted, because the harness sometimes starts a second bridge. */
@@ -35,7 +35,7 @@ const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 type Checker = (history: History) => Iterable<string>
 
 export const CHECKERS = {
-  /** The hub must have executed every command that was answered `ok`. */
+  /** The hub must have executed every command that was answered `ok`, except removals. */
   *'confirmed, not executed'(history) {
     const answers = answersOf(history)
     for (const { token, hubRequest, topic } of unique(history.sent)) {
@@ -85,11 +85,11 @@ export const CHECKERS = {
     }
   },
 
-  /** Each request to the hub must belong to a command that was sent while a bridge was online and was not refused. */
+  /** Each write to the hub must belong to a valid, unretained command that was sent while a bridge was online. */
   *'executed unasked'({ sent, earlier, hubRequests }) {
     const wanted = byHubRequest([...earlier, ...sent])
     for (const { hubRequest, at, executed } of hubRequests) {
-      // Before the bridge has read its first list, it forwards commands for unknown apps, which the hub refuses.
+      // Before the bridge has read its first list, it forwards commands for unknown apps, which the hub rejects.
       if (hubRequest === null || (!executed && / nobody-/.test(hubRequest))) continue
       const copies = (wanted.get(hubRequest) ?? []).filter((copy) => copy.at <= at)
       if (copies.length === 0) yield `${hubRequest} reached the hub without a command`
@@ -166,7 +166,7 @@ export const CHECKERS = {
         const age = passed(at) - fresh
         if (answer?.replayed && age > MEMORY_MS + MEMORY_SLACK_MS)
           yield `${transaction} was answered from memory after ${age} ms`
-        // The answer was lost, so it is unknown whether the bridge stored the transaction when it executed this copy.
+        // The answer was lost, so it is unknown whether the bridge stored the transaction for this copy.
         if (answer === undefined) fresh = Number.POSITIVE_INFINITY
         else if (!answer.replayed) fresh = passed(answer.at)
       }
@@ -178,7 +178,7 @@ export const CHECKERS = {
     if (!overlap(lives)) yield* returned
   },
 
-  /** Reports nothing if the machine was so busy that the bridge may have missed its keep-alive. */
+  /** Reports nothing if the machine was so busy that the bridge might have missed its keep-alive. */
   *'said offline'({ seen, planted, staysOnline, lagMs }) {
     if (!staysOnline || lagMs > KEEPALIVE_MS / 2) return
     const offline = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
@@ -213,8 +213,8 @@ export const CHECKERS = {
   },
 
   /**
-   * After a reconnect, the bridge must send only the newest state of each app. `stallMs` allows for messages that the
-   * network has delayed after the bridge sent them.
+   * The bridge must not publish an app name that the hub replaced long before, for example after a reconnect. `stallMs`
+   * allows for messages that the network has delayed after the bridge sent them.
    */
   *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
@@ -240,13 +240,14 @@ export function check(history: History): Violation[] {
 }
 
 function* troubleOf(
-  { lines, errors, end, wantedEnd, endedWithinMs }: Life,
+  { lines, errors, end, expectedEnd, endedWithinMs }: Life,
   expected: readonly RegExp[],
   exitMs: number,
 ): Iterable<string> {
-  if (end !== wantedEnd)
-    yield `ended with ${end ?? 'nothing'} instead of ${wantedEnd ?? 'still running'}: ${errors.at(-1) ?? lines.at(-1)}`
-  if (wantedEnd === 'code 0' && (endedWithinMs ?? 0) > exitMs) yield `took ${Math.round(endedWithinMs ?? 0)} ms to end`
+  if (end !== expectedEnd)
+    yield `ended with ${end ?? 'nothing'} instead of ${expectedEnd ?? 'still running'}: ${errors.at(-1) ?? lines.at(-1)}`
+  if (expectedEnd === 'code 0' && (endedWithinMs ?? 0) > exitMs)
+    yield `took ${Math.round(endedWithinMs ?? 0)} ms to end`
   for (const line of lines)
     if (/"level":"(error|fatal)"/.test(line) && !expected.some((one) => one.test(line)))
       yield `logged ${line.slice(0, 3000)}`
@@ -256,7 +257,7 @@ function* troubleOf(
 /** Recognises removals, which are `ok` even if another client has removed the app or setting; see `false ok`. */
 const isRemoval = (hubRequest: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(hubRequest)
 
-/** Returns `true` if two bridges ran at the same time. The second may then have taken over with outdated data. */
+/** Returns `true` if two bridges ran at the same time. The second might then have taken over with outdated data. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),

@@ -1,4 +1,4 @@
-/** Creates random commands. Each command causes a request that differs from all others. Many messages are invalid. */
+/** Creates random commands, many of them invalid. `Load` sends no two commands that cause the same request. */
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
@@ -68,7 +68,7 @@ export const WRITES = {
     const shows = showing(app, (record) => record.autoupdate === autoupdate)
     return write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate }, shows)
   },
-  /** Changes the channel, for which the hub reinstalls the app. */
+  /** Changes the channel. The hub then reinstalls the app. */
   channel: ({ app, hub, random }) => {
     const channels = hub.flavour === 'newer' ? ['live', 'test'] : ['stable', 'beta', 'alpha']
     const channel = random.pick(channels.filter((one) => one !== hub.apps.get(app)?.channel))
@@ -125,7 +125,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** Creates a message that the bridge must refuse without a request to the hub. */
+/** Creates a message that the bridge must reject without a request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

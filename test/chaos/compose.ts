@@ -37,7 +37,7 @@ interface Numbered {
   readonly index: number
 }
 
-/** Returns random scripts. Leaves out scripts with a single fault, which only result from shrinking. */
+/** Returns random scripts. Omits scripts with a single fault, which are allowed only as results of shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -52,7 +52,7 @@ interface Shrunk {
   readonly path: string
 }
 
-/** Searches for the smallest failing script for at most `limitMs`. @param fails runs a script, and returns whether it failed */
+/** Searches for the smallest failing script for at most `limitMs`. @param fails runs a script; `true` if it failed */
 export async function shrink(
   seed: number,
   index: number,
@@ -78,7 +78,7 @@ export function parseScript(text: string): Script {
 
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** Combines the faults of a script into one. It allows everything that any of the faults allows. */
+/** Combines the faults of a script into one fault, which permits everything that any of them permits. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
   const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)

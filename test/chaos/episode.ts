@@ -16,8 +16,8 @@ const AGREE_MS = 30_000
 /** The retained messages must match the hub's state for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
-/** Checkers that may find violations for a while, because answers and events may still arrive. */
-const PATIENT = ['not answered', 'event lost'] as const
+/** Checkers whose violations may disappear, because answers and events may still arrive. */
+const TEMPORARY = ['not answered', 'event lost'] as const
 
 export interface Job {
   /** The name of a fault or of a script. */
@@ -76,7 +76,7 @@ export async function runEpisode(
     const now = performance.now()
     agreedAt = agrees(last) ? (agreedAt ?? now) : undefined
     const steady = agreedAt !== undefined && now - agreedAt >= STEADY_MS
-    if (steady && !loading && PATIENT.every((checker) => CHECKERS[checker](history()).next().done)) break
+    if (steady && !loading && TEMPORARY.every((checker) => CHECKERS[checker](history()).next().done)) break
     if (!world.bridge.alive) break
     await after(50)
     last = await world.disagreement()

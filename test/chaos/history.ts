@@ -15,7 +15,7 @@ export interface Sent {
   /** The request to the hub that the command causes; `null` if it cannot be distinguished from other requests. */
   readonly hubRequest: string | null
   readonly write: boolean
-  /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
+  /** `bad`: must be rejected; `retained`: must be rejected although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which the command must not reach the hub. */
   readonly expiresAt: number | null
@@ -48,7 +48,7 @@ export interface Life {
   /** How the process ended, such as `code 0` or `signal SIGKILL`; `undefined` while the process is running. */
   readonly end: string | undefined
   /** The expected end; `undefined` if the process must still be running. */
-  readonly wantedEnd: string | undefined
+  readonly expectedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined
 }
@@ -74,7 +74,7 @@ export interface History {
   readonly canaries: readonly string[]
   /** App id → the names of the app, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly AppName[]>
-  /** How long the fault or a busy machine may have delayed a message, in milliseconds. */
+  /** The longest time for which the fault or a busy machine might have delayed a message, in milliseconds. */
   readonly stallMs: number
   /** The longest time for which the harness itself was suspended, in milliseconds; part of `stallMs`. */
   readonly lagMs: number

@@ -11,7 +11,7 @@ const KEPT = 10_000
 
 const lags: { readonly at: number; readonly ms: number }[] = []
 
-/** The clocks at the latest measurement. The interval is never cleared, so it measures until the process ends. */
+/** The clocks at the latest measurement. The interval is never cleared, so it measures until the process exits. */
 let before = clocks()
 setInterval(() => {
   const now = clocks()

@@ -42,7 +42,7 @@ export class Load {
     while (this.#underway.size > 0) await Promise.all(this.#underway)
   }
 
-  /** Sends a random command, perhaps several times. */
+  /** Sends a random command once or several times. */
   command(): void {
     const subject = this.subject()
     if (subject === undefined) return
@@ -101,7 +101,7 @@ export class Load {
     await this.#send({ ...command, expiresAt: null }, payload, options)
   }
 
-  live(): void {
+  changeHub(): void {
     const { hub } = this.#world
     const random = this.#random
     // Install apps, because commands uninstall apps, and later commands need some.
@@ -110,7 +110,7 @@ export class Load {
     const silent = random.chance(0.15)
     const visitors = [...hub.apps.keys()].filter(isVisitor)
     const running = hub.apps.get(id)?.state === 'running'
-    const happenings: (() => void)[] = [
+    const changes: (() => void)[] = [
       () => this.#rename(id, silent),
       () => this.#rename(id, silent),
       () => (running ? hub.crash(id, `Error: ${this.#word()}`, { silent }) : hub.recover(id, { silent })),
@@ -123,13 +123,13 @@ export class Load {
         if (visitors.length > 0) hub.uninstall(random.pick(visitors), { silent })
       },
     ]
-    random.pick(happenings)()
+    random.pick(changes)()
   }
 
   async #run(paceMs: number): Promise<void> {
     while (!this.#stopped) {
       if (this.#random.chance(0.6)) this.command()
-      else this.live()
+      else this.changeHub()
       await after(this.#random.int(1, 2 * paceMs))
     }
   }

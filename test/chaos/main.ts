@@ -133,7 +133,7 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
 
 /** The number of seeds that are tried until a planted bug is detected. */
 const TRIES = 3
-/** The number of planted bugs that are tested in parallel. More would allow so much delay that it hides some bugs. */
+/** The number of planted bugs tested in parallel. With more, the checkers allow for delays that hide some bugs. */
 const PLANT_WORKERS = 3
 
 async function runCampaign(

@@ -9,14 +9,14 @@ export const HUB = 'home'
 /** The setting that the configuration publishes. Every app of the initial population has it. */
 export const PUBLISHED_SETTING = 'label'
 
-/** The beginning of the topics of apps, which the id follows. */
+/** The prefix of the topics of apps. The id of the app follows it. */
 export const APPS = `${BASE}/${HUB}/app/`
-const MAY_BE: ReadonlySet<string> = new Set([
+const OPTIONAL: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
   ...['summary', 'health'].map((name) => `${BASE}/${HUB}/${name}`),
 ])
-/** Topics below the topic of an app that may or may not exist. */
-const MAY_BE_OF_APP = ['/update', '/crash', '/links']
+/** Endings of the topics of an app that may or may not exist. */
+const OPTIONAL_OF_APP = ['/update', '/crash', '/links']
 
 export interface Disagreement {
   readonly ghosts: readonly string[]
@@ -26,7 +26,7 @@ export interface Disagreement {
 
 type Expected = Readonly<Record<string, unknown>> | string
 
-/** Encodes every byte except letters, digits, `.`, `_` and `-` as `%XX`. */
+/** Encodes all bytes except letters, digits, `.`, `_` and `-` as `%XX`. */
 export function level(text: string): string {
   if (text === '') return '%'
   const hide = text === '.' || text === '..'
@@ -116,7 +116,7 @@ export function disagreement(
   const appTopics = new Set([...hub.apps.keys()].map((id) => `${APPS}${level(id)}`))
   const discovery = discoveryFaults(retained, APPS, appTopics)
   const ghosts = [...retained.keys()].filter(
-    (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !foreign.has(topic) && !mayBe(topic, appTopics),
+    (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !foreign.has(topic) && !mayExist(topic, appTopics),
   )
   const missing = [...wanted.keys()].filter((topic) => !retained.has(topic))
   const wrong = [...wanted]
@@ -126,9 +126,9 @@ export function disagreement(
 }
 
 /** Returns whether a topic may or may not exist. The topics of an app are optional only if the app exists. */
-function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
-  if (MAY_BE.has(topic)) return true
-  return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
+function mayExist(topic: string, appTopics: ReadonlySet<string>): boolean {
+  if (OPTIONAL.has(topic)) return true
+  return OPTIONAL_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
 }
 
 export function agrees({ ghosts, missing, wrong }: Disagreement): boolean {

@@ -25,7 +25,7 @@ interface Sample {
 }
 
 const SAMPLE_MS = 10_000
-/** The first share of the time, which does not count because caches fill and code is compiled. */
+/** The first part of the run, as a fraction. It does not count, because caches fill and code is compiled. */
 const WARM_UP = 0.2
 /** The shortest session, because after a shorter one, the bridge would reconnect more slowly. */
 const SETTLE_MS = 700

@@ -114,8 +114,8 @@ export class Watch {
     if (before === undefined) return
     const id = idOf(before)
     // Ignore nameless devices: until the hub identifies itself, a starting bridge names devices after the configured
-    // hub name. A later check finds apps without a device. Also ignore devices of a former identity, which may be cleared
-    // after the episode in which the identity changed.
+    // hub name. A later check finds apps without a device. Also ignore devices of a previous identity: they may be
+    // cleared after the episode in which the identity changed.
     const isCurrent = topic.includes(this.#hub.id) && !NAMELESS.test(topic)
     if (this.#hub.apps.has(id) && this.#stays && isCurrent)
       this.object('wiped', `${topic} was cleared, but the hub has the app`)

@@ -30,7 +30,7 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** The most time that the checkers allow for processes that waited for a CPU. */
+/** The maximum time that the checkers allow for processes that waited for a CPU. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before an episode counts too, because of delayed effects such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
@@ -95,7 +95,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       username: 'watcher',
       password: secrets.watcher,
       retainAsPublished: true,
-      comesBack: true,
+      reconnects: true,
       onMessage(seen) {
         const { topic, text, at } = seen
         watch.take(seen)
@@ -124,7 +124,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
-    // Use SIGKILL, which also ends a bridge that hangs.
+    // Use SIGKILL, which also terminates a bridge that hangs.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
@@ -177,7 +177,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await rename(path, this.#configPath)
   }
 
-  /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or ended, or after 8 s. */
+  /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or exited, or after 8 s. */
   async reload(changes: FileChanges | string = {}): Promise<void> {
     const { bridge } = this
     const reloads = () => bridge.lines.filter((line) => RELOADED.test(line)).length
@@ -236,7 +236,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.configure()
   }
 
-  /** Resolves when the bridge has ended, or has started and handles signals itself. */
+  /** Resolves when the bridge has exited, or has started and handles signals itself. */
   async started(): Promise<void> {
     const { bridge } = this
     const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))
@@ -276,7 +276,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // When its connection ends, the watcher has received all earlier messages. The next broker may hold other messages.
+    // When its connection ends, the watcher has received all earlier messages. The new broker may hold different ones.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetPublished()
     await this.broker.run()

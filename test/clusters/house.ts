@@ -52,7 +52,7 @@ export async function observe(
   protocol: '5' | '3.1.1' = '3.1.1',
 ): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
-  const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
+  const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, reconnects: true }).catch(() => undefined)
   const observer = await until('a connection', connect, TIMEOUT_MS)
   onTestFinished(() => observer[Symbol.asyncDispose]())
   return observer

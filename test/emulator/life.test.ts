@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import { Apps, liveOn, wander } from '../../src/emulator/apps.ts'
+import { Apps, simulateActivity, wander } from '../../src/emulator/apps.ts'
 import { DEFAULT_APPS, DEFAULT_STORE, population } from '../../src/emulator/population.ts'
 import type { AppSeed, Flavour } from '../../src/emulator/records.ts'
 import { Timers } from '../../src/emulator/timers.ts'
@@ -87,7 +87,7 @@ describe('an app', () => {
 
 describe('time', () => {
   test('changes the usage of running apps only', async ({ simulated: { apps, clock, timers, told } }) => {
-    liveOn(apps, timers, { usageMs: 1000, crashMs: 0, random: () => 0.75 })
+    simulateActivity(apps, timers, { usageMs: 1000, crashMs: 0, random: () => 0.75 })
     await clock.advance(1000)
     expect(told).toHaveLength(6)
     expect(told.join()).not.toMatch(`${BLINDS}|${DOORBELL}`)
@@ -97,7 +97,7 @@ describe('time', () => {
   })
 
   test('makes an app crash now and then, and starts it again', async ({ simulated: { apps, clock, timers } }) => {
-    liveOn(apps, timers, { usageMs: 0, crashMs: 1000, random: () => 0 })
+    simulateActivity(apps, timers, { usageMs: 0, crashMs: 1000, random: () => 0 })
     await clock.advance(1000)
     expect(apps.records.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: out of luck' })
     await clock.advance(900)
@@ -105,7 +105,7 @@ describe('time', () => {
   })
 
   test('leaves no timer after it is stopped', async ({ simulated: { apps, clock, timers } }) => {
-    liveOn(apps, timers, { usageMs: 10, crashMs: 10, random: () => 0 })
+    simulateActivity(apps, timers, { usageMs: 10, crashMs: 10, random: () => 0 })
     apps.restart(HUE)
     await clock.advance(100)
     timers.stop()

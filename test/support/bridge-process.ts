@@ -23,7 +23,7 @@ export interface BridgeProcessOptions {
 
 export class BridgeProcess extends Process {
   /** The expected value of `end`; `undefined` if the process must still be running. */
-  wantedEnd: string | undefined
+  expectedEnd: string | undefined
   endedWithinMs: number | undefined
 
   constructor(options: BridgeProcessOptions) {
@@ -46,7 +46,7 @@ export class BridgeProcess extends Process {
     })
   }
 
-  /** Rejects when the process ends. */
+  /** Rejects when the process exits. */
   get ended(): Promise<never> {
     return this.closed.then((end) => Promise.reject(new Error(`the bridge has ended: ${end}`)))
   }
@@ -63,7 +63,7 @@ export class BridgeProcess extends Process {
 
   override async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.alive) return
-    this.wantedEnd = signal === 'SIGKILL' ? 'signal SIGKILL' : 'code 0'
+    this.expectedEnd = signal === 'SIGKILL' ? 'signal SIGKILL' : 'code 0'
     const signalledAt = performance.now()
     await super.stop(signal)
     this.endedWithinMs = performance.now() - signalledAt

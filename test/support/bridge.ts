@@ -19,7 +19,7 @@ export interface RunningBridge extends AsyncDisposable {
   stop(): Promise<void>
   /** Changes the configuration file and reloads it, as SIGHUP would. */
   reload(file: string): void
-  /** Rejects when the bridge ends, or when an error would end a separate process. */
+  /** Rejects when the bridge ends, or when an error would terminate a separate process. */
   readonly ended: Promise<never>
 }
 
@@ -38,7 +38,7 @@ export const variables = (env: Readonly<Record<string, string>>): Readonly<Recor
 /**
  * @param env the configuration as environment variables, without `HUB2MQTT_`
  * @param file the text of the configuration file
- * @throws ConfigError if the configuration is refused
+ * @throws ConfigError if the configuration is rejected
  */
 export function startBridge(
   env: Readonly<Record<string, string>>,

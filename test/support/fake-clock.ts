@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/base/clock.ts'
 
-/** A clock that only the test advances; `waits` has the delays of all timers that were started. */
+/** A clock that only the test advances; `waits` contains the delays of all timers that were started. */
 export class FakeClock implements Clock {
   readonly waits: number[] = []
   #now: number
@@ -31,7 +31,7 @@ export class FakeClock implements Clock {
     this.#set += ms
   }
 
-  /** Runs due timers in order, and lets promises settle after each. */
+  /** Fires the due timers in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {

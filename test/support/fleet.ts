@@ -23,7 +23,7 @@ export async function openFleet<K extends Broker>(wanted: HubsByName, broker: K)
   await using open = new AsyncDisposableStack()
   open.use(broker)
   const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
-  const observer = open.use(await Observer.on(broker.port, { protocol, retainAsPublished: true, comesBack: true }))
+  const observer = open.use(await Observer.on(broker.port, { protocol, retainAsPublished: true, reconnects: true }))
   const hubs = new Map<string, EmulatedHub>()
   const keys = { [KEY]: ALL_SCOPES }
   for (const [name, own] of Object.entries(wanted))
@@ -87,7 +87,7 @@ export class Fleet<K extends Broker = Broker> implements AsyncDisposable {
     return [...this.owners()].every(([hub, owner]) => isOnline(hub) && by.includes(String(owner)))
   }
 
-  /** Returns whether the fleet has exactly these members and counts, for each, the hubs that it owns. */
+  /** Returns whether the `fleet` message lists exactly these members, each with the number of hubs that it owns. */
   isWhole(names: readonly string[]): boolean {
     const owners = [...this.owners().values()]
     const { count, members } = this.payload('hub2mqtt/fleet')

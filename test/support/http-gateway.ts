@@ -116,7 +116,7 @@ export class HttpGateway implements AsyncDisposable {
     const verdict = this.#verdict(request, false)
     if (verdict === 'cut') cut(request)
     else if (verdict !== undefined && 'status' in verdict) {
-      // Read the upload first, because the client may not read the answer until it has sent everything.
+      // Read the upload first, because the client might not read the answer until it has sent everything.
       request.resume().once('end', () => reply(response, verdict))
     } else this.#forward(request, response, verdict?.change)
   }

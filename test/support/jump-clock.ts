@@ -19,7 +19,7 @@ export class JumpClock implements Clock {
       cancel()
       task()
     }
-    // An overdue timer runs immediately, as with the system's clock.
+    // An overdue timer fires immediately, as with the system's clock.
     const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, Math.max(0, ms)) }
     const cancel = () => {
       clearTimeout(timer.handle)
@@ -29,7 +29,7 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** Runs the due timers in order, each at its due time. */
+  /** Fires the due timers in order, each at its due time. */
   jump(ms: number): void {
     const ahead = this.#ahead + ms
     for (;;) {

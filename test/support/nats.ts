@@ -16,7 +16,7 @@ const READY_MS = 60_000
 const FROM = 'apt-get install nats-server, or NATS_SERVER=<path>'
 export const natsPath = findServer('NATS', 'nats-server', FROM, process.env['NATS_SERVER'])
 
-/** Whether NATS can be the bridge's broker. NATS before 2.10 refuses topics with dots, which app ids contain. */
+/** Whether NATS can be the bridge's broker. NATS before 2.10 rejects topics with dots, which app ids contain. */
 export const natsIsBroker =
   natsPath !== undefined &&
   available(
@@ -177,7 +177,7 @@ export class NatsNode {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** Ends the node, which hands over its streams on SIGTERM. */
+  /** Terminates the node with SIGTERM, so that it first transfers the leadership of its streams. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }

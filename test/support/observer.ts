@@ -27,7 +27,7 @@ export interface ObserverOptions extends Partial<Login> {
   /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
   /** Whether to reconnect after each loss. With MQTT 5, the client then requests no retained messages again. */
-  readonly comesBack?: boolean
+  readonly reconnects?: boolean
   readonly onMessage?: (seen: Seen) => void
   /** Whether to keep messages in `seen`; default: `true`. */
   readonly keeps?: boolean
@@ -140,7 +140,7 @@ export class Observer implements AsyncDisposable {
   #lost(client: MqttClient): void {
     this.#ready = false
     client.end(true)
-    if (!this.#options.comesBack || this.#ended) return
+    if (!this.#options.reconnects || this.#ended) return
     this.#hasReconnected = true
     setTimeout(() => {
       // A failure closes the connection, which calls `#lost` again.
@@ -159,7 +159,7 @@ export class Observer implements AsyncDisposable {
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`
-  // In aedes, live messages overtake retained messages, so wait until three rounds bring no retained message.
+  // In aedes, live messages overtake retained messages, so wait for three rounds without a retained message.
   for (let round = 0, quiet = 0, before = -1; quiet < 3; round += 1) {
     await observer.publish(marker, String(round))
     await until('the marker', () => observer.last(marker) === String(round))

@@ -32,7 +32,7 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
   else child.kill(signal)
 }
 
-/** Makes SIGINT and SIGTERM end this program with `exit`, which ends its children too. */
+/** Makes SIGINT and SIGTERM exit this program with `process.exit`, which also kills its children. */
 export function exitOnSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 }
@@ -101,31 +101,31 @@ export class Process implements AsyncDisposable {
     return this.end === undefined
   }
 
-  /** @throws Error if the process has ended */
+  /** @throws Error if the process has exited */
   get pid(): number {
     if (!this.alive || this.#child.pid === undefined) throw this.#failure('has no pid')
     return this.#child.pid
   }
 
-  /** Resolves with the first line of either output that contains the text; rejects if the process ends before that. */
+  /** Resolves with the first line of either output that contains the text; rejects if the process exits before that. */
   untilLine(text: string, ms = TIMEOUT_MS): Promise<string> {
     const has = (line: string) => line.includes(text)
     return this.#until(`"${text}"`, () => this.lines.find(has) ?? this.errors.find(has), ms)
   }
 
-  /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
+  /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process exits before that. */
   async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
     // Check the process, because another process may be listening on the port.
     if (!this.alive) throw this.#failure('does not start')
   }
 
-  /** Sends a signal without waiting for the end. */
+  /** Sends a signal without waiting for the process to exit. */
   signal(signal: NodeJS.Signals): void {
     if (this.alive) send(this.#child, signal)
   }
 
-  /** Sends a signal and waits for the end; kills the process after `timeoutMs`. */
+  /** Sends a signal and waits for the process to exit; kills it after `timeoutMs`. */
   async stop(signal: NodeJS.Signals = 'SIGTERM', timeoutMs = TIMEOUT_MS): Promise<void> {
     if (!this.alive) return
     send(this.#child, signal)

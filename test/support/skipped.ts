@@ -1,4 +1,4 @@
-/** Prints in one line which tests are skipped, why, and what would help. */
+/** Prints a line for each group of skipped tests: which tests, why, and how to install a missing program. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

@@ -1,5 +1,5 @@
 /** How a proxy forwards bytes. The values may change at any time. */
-export interface Weather {
+export interface Shaping {
   /** The maximum number of bytes forwarded at a time. */
   slice: number
   delayMs: number
@@ -7,19 +7,19 @@ export interface Weather {
 
 /** One direction of a proxied connection. Forwards everything in order, delayed or in small pieces. */
 export class Lane {
-  readonly #weather: Weather
+  readonly #shaping: Shaping
   readonly #forward: (chunk: Buffer) => void
   #queue: { chunk: Buffer; dueAt: number }[] = []
   #moving = false
   #onEmpty: (() => void) | undefined
 
-  constructor(weather: Weather, forward: (chunk: Buffer) => void) {
-    this.#weather = weather
+  constructor(shaping: Shaping, forward: (chunk: Buffer) => void) {
+    this.#shaping = shaping
     this.#forward = forward
   }
 
   push(chunk: Buffer): void {
-    const { slice, delayMs } = this.#weather
+    const { slice, delayMs } = this.#shaping
     if (!this.#moving && delayMs === 0 && slice >= chunk.length) {
       this.#forward(chunk)
       return
@@ -28,7 +28,7 @@ export class Lane {
     if (!this.#moving) this.#move()
   }
 
-  /** Calls `done` after all waiting bytes have been forwarded, so that they arrive before the end. */
+  /** Calls `done` after all waiting bytes have been forwarded, so that they arrive before the connection is closed. */
   end(done: () => void): void {
     if (this.#moving) this.#onEmpty = done
     else done()
@@ -46,7 +46,7 @@ export class Lane {
       setTimeout(() => this.#move(), wait)
       return
     }
-    const { slice } = this.#weather
+    const { slice } = this.#shaping
     this.#forward(head.chunk.subarray(0, slice))
     if (head.chunk.length > slice) head.chunk = head.chunk.subarray(slice)
     else this.#queue.shift()

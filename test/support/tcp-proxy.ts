@@ -1,6 +1,6 @@
 /** A TCP proxy between a client and its broker or hub that simulates network faults. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { Lane, type Weather } from './tcp-lane.ts'
+import { Lane, type Shaping } from './tcp-lane.ts'
 
 /** `up` is the direction from the client to the target. */
 export type Direction = 'up' | 'down'
@@ -25,7 +25,7 @@ export class TcpProxy implements AsyncDisposable {
   readonly #target: number
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
-  readonly #weather: Weather = { slice: Number.POSITIVE_INFINITY, delayMs: 0 }
+  readonly #shaping: Shaping = { slice: Number.POSITIVE_INFINITY, delayMs: 0 }
   readonly #swallowed = new Set<Direction>()
   #paused = false
   #refusing = false
@@ -61,7 +61,7 @@ export class TcpProxy implements AsyncDisposable {
     for (const socket of this.#sockets()) socket.resume()
   }
 
-  /** Ends every connection with a TCP reset on both sides. */
+  /** Closes every connection with a TCP reset on both sides. */
   reset(): void {
     for (const socket of this.#sockets()) socket.resetAndDestroy()
   }
@@ -83,12 +83,12 @@ export class TcpProxy implements AsyncDisposable {
 
   /** Forwards at most this many bytes at a time; default: no limit. */
   slice(bytes = Number.POSITIVE_INFINITY): void {
-    this.#weather.slice = Math.max(1, bytes)
+    this.#shaping.slice = Math.max(1, bytes)
   }
 
   /** Delays all bytes, and keeps their order. */
   delay(ms: number): void {
-    this.#weather.delayMs = ms
+    this.#shaping.delayMs = ms
   }
 
   /** Discards all bytes in one direction while both ends stay open; `heal` resets such connections. */
@@ -135,8 +135,8 @@ export class TcpProxy implements AsyncDisposable {
     this.links.push(link)
     const pair = { client, server, link }
     this.#pairs.add(pair)
-    const up = new Lane(this.#weather, (chunk) => this.#forward(pair, chunk))
-    const down = new Lane(this.#weather, (chunk) => client.write(chunk))
+    const up = new Lane(this.#shaping, (chunk) => this.#forward(pair, chunk))
+    const down = new Lane(this.#shaping, (chunk) => client.write(chunk))
     client.on('data', (chunk) => this.#swallowed.has('up') || up.push(chunk))
     server.on('data', (chunk) => this.#swallowed.has('down') || down.push(chunk))
     client.on('close', () => this.#end(pair, server))

@@ -1,4 +1,4 @@
-/** Not in `world.ts`, because programs that run without Vitest import that module. */
+/** This is not part of `world.ts`, because programs that run without Vitest import that module. */
 import { test as base } from 'vitest'
 import { World, type WorldOptions } from './world.ts'
 

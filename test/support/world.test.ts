@@ -60,7 +60,7 @@ describe.skipIf(mosquittoPath === undefined)('Mosquitto', () => {
 })
 
 test('an observer without a broker fails, and leaves no socket', async () => {
-  await expect(Observer.on(await freePort(), { comesBack: true })).rejects.toThrow('ECONNREFUSED')
+  await expect(Observer.on(await freePort(), { reconnects: true })).rejects.toThrow('ECONNREFUSED')
   await expectNoLeaks()
 })
 

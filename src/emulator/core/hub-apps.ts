@@ -17,8 +17,8 @@ export interface InstallRequest {
 }
 
 /**
- * The apps of a hub. Methods that change an app resolve when the change is on disk and has begun; events report its
- * progress. They throw a `HubError` if the hub refuses. Callers must check that the app exists.
+ * The apps of a hub. Methods that change an app resolve when the change is stored and has begun; events report its
+ * progress. They throw a `HubError` if the hub refuses the change. Callers must check that the app exists.
  */
 export interface HubApps {
   readonly records: ReadonlyMap<string, AppRecord>
@@ -43,7 +43,7 @@ export interface HubApps {
   crash(id: string, message?: string): void | Promise<void>
   /** Starts the enabled apps. Called when the hub is listening, and again after a reboot. */
   start?(): void | Promise<void>
-  /** Stops every app and resolves when all apps have ended. Called when the hub stops or reboots. */
+  /** Stops every app and resolves when all apps have exited. Called when the hub stops or reboots. */
   stop?(): void | Promise<void>
 }
 

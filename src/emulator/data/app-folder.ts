@@ -1,4 +1,4 @@
-/** Copies the folder of an app durably and within limits, refuses unsafe links, and reads the app's texts. */
+/** Copies the folder of an app durably and within limits, rejects unsafe links, and reads the app's texts. */
 import { globSync, readdirSync, realpathSync } from 'node:fs'
 import { lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ async function copyFile(copy: Copy, source: string, target: string): Promise<voi
   await to.sync()
 }
 
-/** Refuses links that lead out of a folder, because Node's permission model follows links. @throws ManifestError */
+/** Rejects links that lead out of a folder, because Node's permission model follows links. @throws ManifestError */
 export function refuseLinksOut(folder: string): void {
   const root = realpathSync(folder)
   for (const link of linksIn(folder)) {

@@ -49,7 +49,7 @@ function makeFolder(folder: string): void {
   try {
     makeFolders(folder, 0o700)
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
-    // Refuse the folder of another program, because the hub deletes unused code and changes the folder's mode.
+    // Reject the folder of another program, because the hub deletes unused code and changes the folder's mode.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and contains no hub`)
     for (const name of FILES) {
       const path = join(folder, name)
@@ -59,7 +59,7 @@ function makeFolder(folder: string): void {
       }
     }
     const apps = join(folder, APPS_FOLDER)
-    // Refuse a link, because each start of the hub removes unused code from this folder.
+    // Reject a link, because each start of the hub removes unused code from this folder.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }
@@ -83,7 +83,7 @@ function makePrivate(folder: string): void {
 
 /**
  * Locks a data folder with SQLite and a separate file, because Node has no file locks. The operating system releases
- * the lock when the process ends. The database itself is not locked, because keys can change while the hub is running.
+ * the lock when the process exits. The database itself is not locked, because keys can change while the hub is running.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
@@ -117,7 +117,7 @@ export function syncFolder(path: string): void {
 const APPLICATION_ID = 0x68326d71
 /** The version of the schema. Increase it with each change to the schema. */
 const SCHEMA_VERSION = 1
-/** Time limit for a write to wait for another process, which locks the database for a few milliseconds at most. */
+/** How long a write waits for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000
 
 const TABLES = `
@@ -180,7 +180,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-/** Checks an existing database before anything is written, so that a foreign file is not changed. */
+/** Checks an existing database before anything is written, so that another program's file is not changed. */
 function inspect(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only connection leaves an empty WAL if there was none.

@@ -31,9 +31,9 @@ export type Offer = Manifest & Unpacked
 
 interface Wanted {
   readonly id: string
-  /** The wanted channel, as spelled by the flavour; default: `stable`, or any channel if a version is given. */
+  /** The requested channel, as spelled by the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
-  /** The wanted version; default: the newest. */
+  /** The requested version; default: the newest. */
   readonly version?: string | undefined
   /** The installed version; older versions are not offered. */
   readonly present?: string | undefined
@@ -49,7 +49,7 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 /**
  * An app's row in the state names the folder with the app's code. An update unpacks the new code, changes the row, and
  * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed before the
- * update ends, the next start removes the folder that no row names.
+ * update is complete, the next start removes the folder that no row names.
  */
 export type Packages = ReturnType<typeof packagesOf>
 
@@ -125,7 +125,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   /** Uses an app in place, without a copy. @throws ManifestError, also if a link leads out of the folder */
   function adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
-    // Skip the check for copies in the data folder, which contain no links.
+    // Skip this check for copies in the data folder, which contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }

@@ -36,14 +36,14 @@ const AppRow = v.object({
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
 /** The fields that clear a previous crash. The number of crashes is kept. */
-export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
+export const NO_CRASH = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
 export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,
-  ...CURED,
+  ...NO_CRASH,
   crashedCount: 0,
   ...given,
 })

@@ -1,4 +1,4 @@
-/** One run of an app: its process, from start to end. */
+/** One run of an app: its process, from start to exit. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { realpath } from 'node:fs/promises'
 import { Duplex, type Readable } from 'node:stream'
@@ -26,7 +26,7 @@ interface Launch {
 }
 
 export interface End {
-  /** Whether the hub requested the end of the process; otherwise the process crashed. */
+  /** Whether the hub stopped the process; otherwise the process crashed. */
   readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null
@@ -40,10 +40,10 @@ export interface AppHandlers {
   notice(notice: AppNotice): void
 }
 
-/** Time from SIGTERM to SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** Number of characters that are kept to find out why the process ended. */
+/** Number of characters that are kept to find out why the process exited. */
 const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
@@ -54,14 +54,14 @@ export class AppProcess {
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #ended = Promise.withResolvers<End>()
-  /** Resolves to `true` when the app has started, or to `false` if the process ends before that. */
+  /** Resolves to `true` when the app has started, or to `false` if the process exits before that. */
   readonly ready = this.#ready.promise
   readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
-  #lastWords = ''
+  #lastOutput = ''
   #reason: string | undefined
   #requested = false
-  /** Whether the process has ended; its pipes may still contain output. */
+  /** Whether the process has exited; its pipes may still contain output. */
   #hasEnded = false
   #cancelKill: (() => void) | undefined
 
@@ -81,7 +81,7 @@ export class AppProcess {
     this.#watchEnd()
     this.#collect(child.stdout, () => {})
     this.#collect(child.stderr, (text) => {
-      this.#lastWords = (this.#lastWords + text).slice(-LAST_OUTPUT_LENGTH)
+      this.#lastOutput = (this.#lastOutput + text).slice(-LAST_OUTPUT_LENGTH)
     })
     const pipe = child.stdio[3]
     if (!(pipe instanceof Duplex)) return
@@ -118,7 +118,7 @@ export class AppProcess {
   }
 
   stop(): Promise<End> {
-    // If the process has just ended by itself, do not count its end as requested.
+    // If the process has just exited by itself, do not count its exit as requested.
     if (this.#requested || this.#hasEnded) return this.ended
     this.#requested = true
     this.#child.kill('SIGTERM')
@@ -129,7 +129,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills the process. Its end counts as a crash with `reason` as the message. */
+  /** Kills the process. This counts as a crash with `reason` as the message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
@@ -137,7 +137,7 @@ export class AppProcess {
   }
 
   /** Collects output at a limited rate, so that an app that writes faster must wait. */
-  #collect(stream: Readable | null, hear: (text: string) => void): void {
+  #collect(stream: Readable | null, onText: (text: string) => void): void {
     if (stream === null) return
     const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
     this.#limits.push(allowance)
@@ -146,7 +146,7 @@ export class AppProcess {
     stream.on('end', output.end)
     stream.on('data', (chunk: Buffer) => {
       output.add(chunk)
-      hear(chunk.toString('utf8'))
+      onText(chunk.toString('utf8'))
       if (this.#hasEnded) return
       allowance.use(chunk.length)
       if (allowance.isExhausted()) stream.pause()
@@ -180,13 +180,13 @@ export class AppProcess {
 
   /** Returns a crash message: the fatal error that V8 prints if the heap is full, or the exit code or signal. */
   #guess(code: number | null, signal: string | null): string {
-    const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
+    const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastOutput)?.[0]
     if (fatal !== undefined) return fatal
     return signal === null ? `Error: exited with code ${code}` : `Error: ended by ${signal}`
   }
 }
 
-/** Builds a command that restricts the app, and ends it when the hub ends. */
+/** Builds a command that restricts the app, and terminates it when the hub exits. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',

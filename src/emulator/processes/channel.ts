@@ -1,7 +1,7 @@
 /**
  * The hub's end of the pipe to an app. Both sides send JSON objects, one per line; `../sdk/` is the app's side. The hub
- * does not trust the app: it ends an app that sends too long a line, and limits the messages per second and the number
- * of requests in progress. Messages beyond these limits wait in the app.
+ * does not trust the app: it kills an app that sends a line that is too long, and limits the messages per second and
+ * the number of requests in progress. Messages beyond these limits wait in the app.
  */
 
 import type { Duplex } from 'node:stream'
@@ -76,7 +76,7 @@ const ANSWER_MS = 10_000
 const MAX_HANDLED = 16
 /** Maximum number of the hub's requests that wait for an answer from the app. */
 const MAX_PENDING = 64
-/** Maximum number of bytes that an app has not read yet. Beyond it, the hub drops events and refuses requests. */
+/** Maximum number of bytes that the app has not read yet. Above it, the hub drops events and refuses requests. */
 const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
@@ -202,7 +202,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
       else write(message)
     },
 
-    /** Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the app's own refusal */
+    /** Sends a request to the app. @throws HubError 503 if the app exits, hangs or is busy, or the app's own refusal */
     async request(request: RequestToApp): Promise<unknown> {
       if (isEnded) throw notRunning()
       if (pending.size >= MAX_PENDING || isBacklogged()) {
@@ -219,7 +219,7 @@ export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbu
       return value
     },
 
-    /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
+    /** Called when the process has exited: reads the last messages without limits, and answers no more requests. */
     drain(): void {
       isDraining = true
       messages.stop()

@@ -2,7 +2,7 @@
 import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
+import { NO_CRASH, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError, messageOf } from '../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
@@ -27,8 +27,8 @@ export interface World {
 
 /** Interval at which events send the usage to clients. Answers always contain the latest usage. */
 const SEND_USAGE_MS = 10_000
-/** Time limit for the start of a new version, after which the previous version is restored. */
-const TRIAL_MS = 10_000
+/** Time limit for a new version to start. After this time, the previous version is restored. */
+const NEW_VERSION_MS = 10_000
 
 export class InstalledApp {
   readonly output: Output
@@ -47,7 +47,7 @@ export class InstalledApp {
   /** Whether the app is uninstalled. Its changes are then no longer stored or sent. */
   #isRemoved = false
   /** Whether a new version is starting. A crash is then not sent, because the previous version may be restored. */
-  #onTrial = false
+  #isUpdating = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
     const { onLine } = world
@@ -99,7 +99,7 @@ export class InstalledApp {
   /** Checks the store for a newer version; sends an event if the result has changed. */
   checkForUpdate(): void {
     const offer = newerVersion(this.#stored, this.#world.packages)
-    if (offer === this.#offer || this.#onTrial) return
+    if (offer === this.#offer || this.#isUpdating) return
     this.#offer = offer
     this.#show({ updateAvailable: this.#generation.offer(offer) })
   }
@@ -117,22 +117,22 @@ export class InstalledApp {
 
   /** Installs another version. If it does not start, restores the previous one. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
+    const previous = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!updated.enabled) return this.#take(code, updated)
-    this.#onTrial = true
+    this.#isUpdating = true
     await this.stop()
     this.#use(code, updated)
     const problem = await this.#try().finally(() => {
-      this.#onTrial = false
+      this.#isUpdating = false
     })
-    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...CURED })
+    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...NO_CRASH })
     await this.stop()
     const { enabled, autoupdate } = this.#stored
-    this.#use(former.code, { ...former.stored, enabled, autoupdate })
+    this.#use(previous.code, { ...previous.stored, enabled, autoupdate })
     this.#store({})
     this.#show({})
-    if (former.wasUp && enabled) await this.start()
+    if (previous.wasUp && enabled) await this.start()
     throw new HubError(500, 'install_failed', `Version ${updated.version} does not start: ${problem}`)
   }
 
@@ -140,7 +140,7 @@ export class InstalledApp {
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isRemoved) return
-    this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
+    this.#take(code, { ...this.#stored, ...NO_CRASH, version: code.manifest.version })
     if (this.#stored.enabled) await this.start()
   }
 
@@ -149,9 +149,9 @@ export class InstalledApp {
     await this.start()
     const process = this.#supervisor.process()
     if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
-    const isReady = await within(this.#world.clock, TRIAL_MS, process.ready)
+    const isReady = await within(this.#world.clock, NEW_VERSION_MS, process.ready)
     if (isReady) return undefined
-    if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
+    if (isReady === undefined) return `it took more than ${NEW_VERSION_MS / 1000} s`
     const { requested, message } = await process.ended
     // If a client stopped the app before it had started, the version did not fail.
     return requested ? undefined : message
@@ -161,8 +161,8 @@ export class InstalledApp {
     const { usage, state } = this.#record
     this.#use(code, stored)
     this.#store({})
-    const { recovered, stands } = this.#generation
-    this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
+    const { recovered, stateFields } = this.#generation
+    this.#show({ ...recovered, ...stateFields(state === 'crashed' ? 'stopped' : state), usage })
   }
 
   #use(code: Unpacked, stored: StoredApp): void {
@@ -189,14 +189,14 @@ export class InstalledApp {
   #enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
     if (state === 'running') this.output.show('running')
-    if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
-    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stands(state) })
+    if (starts && !this.#isUpdating) this.#storeIfPossible(NO_CRASH)
+    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stateFields(state) })
   }
 
   #onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
     this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
-    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stands('stopped') })
-    if (this.#onTrial) return
+    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stateFields('stopped') })
+    if (this.#isUpdating) return
     const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
     this.#show({ ...this.#generation.crash(this.#stored), usage: NO_USAGE })
@@ -242,11 +242,11 @@ function newerVersion({ id, channel, version }: StoredApp, packages: Packages): 
 function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string | undefined, flavour: Flavour) {
   const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
   const { name, author, settings, permissions, color } = manifest
-  const { stands, crash, counter } = GENERATIONS[flavour]
+  const { stateFields, crash, counter } = GENERATIONS[flavour]
   const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
   return {
     ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
-    ...stands('stopped'),
+    ...stateFields('stopped'),
     usage: NO_USAGE,
     [counter]: crashedCount,
     ...(crashed && crash(stored)),

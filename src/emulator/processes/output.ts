@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 
 const LIMIT_BYTES = 64 * 1024
 
-/** Maximum length of a shown line. A longer line is shown in parts. */
+/** Maximum length of a displayed line. A longer line is split. */
 const MAX_LINE_LENGTH = 8192
 
 export class Output {

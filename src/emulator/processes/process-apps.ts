@@ -18,7 +18,7 @@ export class ProcessApps implements HubApps {
   readonly #installing = new Set<string>()
   #isDown = false
   #cancelOffers = () => {}
-  /** Processes of uninstalled apps that have not ended yet. */
+  /** Processes of uninstalled apps that have not exited yet. */
   readonly #leaving = new Map<string, Promise<void>>()
 
   constructor(
@@ -59,8 +59,8 @@ export class ProcessApps implements HubApps {
 
   async install({ id, channel, version }: InstallRequest): Promise<void> {
     const present = this.#apps.get(id)
-    const { channel: former, version: installed } = present?.stored ?? {}
-    const offer = this.#world.packages.find({ id, channel: channel ?? former, version, present: installed })
+    const { channel: previous, version: installed } = present?.stored ?? {}
+    const offer = this.#world.packages.find({ id, channel: channel ?? previous, version, present: installed })
     if (offer === undefined) throw new HubError(404, 'not_found', 'The store has no such app')
     if (this.#installing.has(id)) throw new HubError(409, 'already_installing', 'The app is being installed')
     this.#installing.add(id)
@@ -192,7 +192,7 @@ export class ProcessApps implements HubApps {
   }
 
   async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
-    const former = app.stored.folder
+    const previous = app.stored.folder
     const { state } = this.#world
     const { id, settings } = code.manifest
     const added = state.transaction(() => addSettings(state, id, settings))
@@ -205,6 +205,6 @@ export class ProcessApps implements HubApps {
       await this.#world.packages.discard(code.folder)
       throw error
     }
-    await this.#world.packages.discard(former)
+    await this.#world.packages.discard(previous)
   }
 }

@@ -3,7 +3,7 @@ import type { AppProcess, End } from './app-process.ts'
 
 /**
  * @param onState called when a process is about to start or stop, or has started to run
- * @param onEnd called when a process has ended, on request or not; a crashed app is not started again
+ * @param onEnd called when a process has exited, on request or not; a crashed app is not started again
  */
 export function supervise(
   launch: () => Promise<AppProcess>,
@@ -16,12 +16,12 @@ export function supervise(
   /** Sequence number of the requested start; 0 if none is requested. */
   let wanted = 0
   let started = 0
-  /** Sequence number of the latest start whose process ended by itself. */
-  let over = 0
+  /** Sequence number of the latest start whose process exited by itself. */
+  let crashed = 0
   let isBusy = false
   let settled = Promise.resolve()
 
-  const isUp = () => wanted > over
+  const isUp = () => wanted > crashed
 
   function settle(): Promise<void> {
     if (!isBusy) {
@@ -61,7 +61,7 @@ export function supervise(
 
   function ended(number: number, end: End): void {
     process = undefined
-    if (!end.requested) over = Math.max(over, number)
+    if (!end.requested) crashed = Math.max(crashed, number)
     onEnd(end)
   }
 
@@ -74,7 +74,7 @@ export function supervise(
       wanted = started
       return settle()
     },
-    /** Stops the app. Resolves when its process has ended. */
+    /** Stops the app. Resolves when its process has exited. */
     stop(): Promise<void> {
       wanted = 0
       return settle()

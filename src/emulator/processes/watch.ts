@@ -76,16 +76,16 @@ export function watchUsage(clock: Clock, limits: Limits) {
   }
 }
 
-/** Measures a process and calls `hear` with its usage, unless the process has just ended. */
-function measure(app: AppProcess, hear: (reading: Reading) => void): void {
-  const hearValid = (answer: unknown) => {
-    if (v.is(Reading, answer)) hear(answer)
+/** Measures a process and passes its usage to `onReading`, unless the process has just exited. */
+function measure(app: AppProcess, onReading: (reading: Reading) => void): void {
+  const report = (answer: unknown) => {
+    if (v.is(Reading, answer)) onReading(answer)
   }
-  if (process.platform === 'linux') hearValid(readProc(app.pid))
-  else app.ownUsage().then(hearValid, () => {})
+  if (process.platform === 'linux') report(readProc(app.pid))
+  else app.ownUsage().then(report, () => {})
 }
 
-/** Reads the usage of a process from `/proc`. Returns `undefined` if the process has just ended. */
+/** Reads the usage of a process from `/proc`. Returns `undefined` if the process has just exited. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -7,12 +7,12 @@ class ApiError extends Error {
 
 export function createApp(id, version, connection) {
   const routes = []
-  const endings = []
+  const stopListeners = []
 
   const route = (method) => (path, handler) => {
     if (typeof handler !== 'function')
       throw new TypeError(`app.api.${method.toLowerCase()}: the handler is not a function`)
-    routes.push({ method, steps: stepsOf(path), handler })
+    routes.push({ method, segments: segmentsOf(path), handler })
   }
 
   return {
@@ -23,18 +23,18 @@ export function createApp(id, version, connection) {
       emit: (event, payload) => connection.send({ type: 'emit', event: String(event), payload: payload ?? null }),
       on(event, listener) {
         if (event !== 'stop') throw new TypeError(`app.on: unknown event ${JSON.stringify(event)}`)
-        endings.push(listener)
+        stopListeners.push(listener)
       },
     }),
 
     async stop() {
-      for (const ending of endings) await ending()
+      for (const listener of stopListeners) await listener()
     },
 
     answer({ method, path, query, body }) {
-      const steps = stepsOf(path)
+      const segments = segmentsOf(path)
       for (const row of routes) {
-        const params = row.method === method ? match(row.steps, steps) : undefined
+        const params = row.method === method ? match(row.segments, segments) : undefined
         if (params !== undefined) return row.handler({ params, query, body })
       }
       throw new ApiError(`This app has no ${method} ${path}`)
@@ -42,22 +42,22 @@ export function createApp(id, version, connection) {
   }
 }
 
-const stepsOf = (path) => String(path).split('/').filter(Boolean)
+const segmentsOf = (path) => String(path).split('/').filter(Boolean)
 
-function match(pattern, steps) {
-  if (pattern.length !== steps.length) return undefined
+function match(pattern, segments) {
+  if (pattern.length !== segments.length) return undefined
   const params = {}
-  for (const [index, step] of pattern.entries()) {
-    if (step.startsWith(':')) params[step.slice(1)] = decoded(steps[index])
-    else if (step !== decoded(steps[index])) return undefined
+  for (const [index, segment] of pattern.entries()) {
+    if (segment.startsWith(':')) params[segment.slice(1)] = decoded(segments[index])
+    else if (segment !== decoded(segments[index])) return undefined
   }
   return params
 }
 
-function decoded(step) {
+function decoded(segment) {
   try {
-    return decodeURIComponent(step)
+    return decodeURIComponent(segment)
   } catch {
-    return step
+    return segment
   }
 }

@@ -46,7 +46,7 @@ export function connect() {
     rest = lines.pop()
     for (const line of lines) receive(JSON.parse(line))
   })
-  // Exit when the connection ends, because an app must not outlive its hub.
+  // Exit when the connection is closed, because an app must not outlive its hub.
   socket.on('close', () => process.exit(0))
   socket.on('error', () => process.exit(0))
 
@@ -104,7 +104,7 @@ export function refusal(error) {
   }
 }
 
-/** The methods of pipes that apps may still call, because Node needs them to open descriptors such as the output. */
+/** The methods of pipes that apps may still call, because Node needs them to open descriptors such as stdout. */
 const KEPT = ['constructor', 'open']
 
 /**

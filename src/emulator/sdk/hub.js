@@ -73,11 +73,11 @@ export function createHub(connection) {
       speak: (text) => call('manager', 'speech-output', 'say', { text }),
     }),
 
-    hear(uri, event, payload) {
+    emit(uri, event, payload) {
       for (const one of listeners.get(uri) ?? []) if (one.event === event) one.listener(payload)
     },
 
-    hearSetting({ name, value }) {
+    emitSetting({ name, value }) {
       for (const listener of settingListeners) listener(name, value)
     },
   }

@@ -47,8 +47,8 @@ connection.serve('usage', () => {
   const { user, system } = process.cpuUsage()
   return { cpuMs: (user + system) / 1000, mem: process.memoryUsage.rss() }
 })
-connection.on('event', ({ uri, event, payload }) => hub.hear(uri, event, payload))
-connection.on('setting', (change) => hub.hearSetting(change))
+connection.on('event', ({ uri, event, payload }) => hub.emit(uri, event, payload))
+connection.on('setting', (change) => hub.emitSetting(change))
 connection.on('crash', () => {
   throw new Error('crashed on demand')
 })

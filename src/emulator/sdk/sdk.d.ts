@@ -26,7 +26,7 @@ export interface App {
   readonly api: Record<'get' | 'post' | 'put' | 'delete', AddRoute>
   /** Emits an event to all listeners of this app. */
   emit(event: string, payload?: unknown): void
-  /** Runs `listener` when the hub stops the app, which then has two seconds to finish. */
+  /** Calls `listener` when the hub stops the app, which then has two seconds to exit. */
   on(event: 'stop', listener: () => unknown): void
 }
 
@@ -68,12 +68,12 @@ export type Manager = Events & { readonly [operation: string]: Operation }
 export interface Settings {
   /** Resolves to the value of a setting; `null` if the setting does not exist. */
   get(name: string): Promise<unknown>
-  /** Stores any JSON value; `undefined` becomes `null`. Resolves when it is on disk. Names have 1 to 200 characters. */
+  /** Stores any JSON value; `undefined` becomes `null`. Resolves when it is saved. Names have 1 to 200 characters. */
   set(name: string, value: unknown): Promise<void>
   unset(name: string): Promise<void>
   all(): Promise<Record<string, unknown>>
   /**
-   * Runs `listener` when anything except the app itself changes a setting. `value` is `undefined` if the setting was
+   * Calls `listener` when anything except the app itself changes a setting. `value` is `undefined` if the setting was
    * removed.
    */
   on(event: 'change', listener: (name: string, value: unknown) => unknown): void

@@ -68,14 +68,14 @@ export async function startApp(start, options = {}) {
     },
     setSetting(name, value) {
       store(name, value)
-      hub.hearSetting({ name, value: settings.get(name) })
+      hub.emitSetting({ name, value: settings.get(name) })
     },
     unsetSetting(name) {
       settings.delete(name)
-      hub.hearSetting({ name })
+      hub.emitSetting({ name })
     },
-    managerEvent: (name, event, payload) => hub.hear(`homey:manager:${name}`, event, asJson(payload)),
-    appEvent: (other, event, payload) => hub.hear(`homey:app:${other}`, event, asJson(payload)),
+    managerEvent: (name, event, payload) => hub.emit(`homey:manager:${name}`, event, asJson(payload)),
+    appEvent: (other, event, payload) => hub.emit(`homey:app:${other}`, event, asJson(payload)),
     stop: () => app.stop(),
   }
 }

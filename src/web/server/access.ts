@@ -19,7 +19,7 @@ export interface Caller {
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
-/** The result of a login: the cookie to set, or the time to wait; `undefined` if the secret is wrong or not set. */
+/** A login's result: the cookie to set, or the time to wait; `undefined` if the secret is wrong or not configured. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
 export const ANOTHER_TOKEN =
@@ -80,7 +80,7 @@ export class AccessControl {
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
-    // Programs on other machines can get access with a login or a token.
+    // With a password or a configured token, programs on other machines can get access.
     const isOpen = this.loginBy === 'password' || this.#config().tokens.size > 0
     const isClosed = access === null && !isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
@@ -109,7 +109,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Logs in with the start-up token. Failed attempts never block the right token. */
+  /** Logs in with the start-up token. Failed attempts never block the correct token. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -187,9 +187,9 @@ function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string 
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
-const OF_ONE = { max: 5, everyMs: 30_000 }
-const OF_ALL = { max: 30, everyMs: 2_000 }
-/** Attempts reserved for addresses without failed attempts, so that no address can lock out all others. */
+const PER_NETWORK = { max: 5, everyMs: 30_000 }
+const IN_TOTAL = { max: 30, everyMs: 2_000 }
+/** Attempts reserved for networks without failed attempts, so that one network cannot lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
 
@@ -201,14 +201,14 @@ export class LoginLimit {
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#all = new Bucket(clock, OF_ALL)
+    this.#all = new Bucket(clock, IN_TOTAL)
   }
 
   /** Counts the attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
   take(address: string): number {
     const key = networkOf(address)
     const existing = this.#buckets.get(key)
-    const own = existing ?? new Bucket(this.#clock, OF_ONE)
+    const own = existing ?? new Bucket(this.#clock, PER_NETWORK)
     const wait = Math.max(own.wait(), this.#all.wait(existing && FOR_OTHERS))
     if (wait > 0) return wait
     this.#buckets.delete(key)
@@ -256,11 +256,11 @@ export class Sessions {
   /** Renews the session. Returns `false` if the session is not open under this key. */
   has(token: string, key: string | null): boolean {
     this.#follow(key)
-    const mark = digest(token)
-    const used = this.#used.get(mark)
-    this.#used.delete(mark)
+    const hash = digest(token)
+    const used = this.#used.get(hash)
+    this.#used.delete(hash)
     if (used === undefined || this.#clock.elapsed() - used > SESSION_MS) return false
-    this.#used.set(mark, this.#clock.elapsed())
+    this.#used.set(hash, this.#clock.elapsed())
     return true
   }
 

@@ -13,7 +13,7 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, type RequestHandler, send } from './server.ts'
 
-/** Maximum size of a body. It exceeds the limit of a payload, so that the command itself refuses a larger payload. */
+/** Maximum size of a body. It exceeds the limit of a payload, so that the command itself rejects larger payloads. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** Maximum time without data on a connection while a route prepares its answer. */
 const SLOW_MS = 15 * 60_000
@@ -30,7 +30,7 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
   })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {
-    app.on(route.method, patternOf(route), permit(context, route), LIMIT, PATIENT, (c) => run(context, route, c))
+    app.on(route.method, patternOf(route), permit(context, route), LIMIT, ALLOW_SLOW, (c) => run(context, route, c))
   }
   app.all('/api/*', () => written(refuse(404, 'unknown_path', 'The path does not exist.')))
   app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.env.sender)))
@@ -38,7 +38,7 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
     written(error instanceof RequestError ? text(400, 'the request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
     const sender = context.access.senderOf(incoming)
-    // Hide the host, which the listener has already checked, because the adapter would refuse some valid hosts.
+    // Hide the host, which the listener has already checked, because the adapter would reject some valid hosts.
     incoming.headers.host = undefined
     // Send the reply here, because the adapter would print errors to the console and send their messages to the client.
     const answer = async (request: Request) => {
@@ -85,7 +85,7 @@ const LIMIT: Handler = bodyLimit({
 })
 
 /** Extends the socket timeout of the listener, which is too short for slow routes such as commands. */
-const PATIENT: Handler = async ({ env }, next) => {
+const ALLOW_SLOW: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket
   socket.setTimeout(SLOW_MS)

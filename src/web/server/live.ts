@@ -26,7 +26,7 @@ export function liveChannel(context: AppContext): Pick<RequestHandler, 'upgrade'
       if (refused !== undefined) return refused
       if (server.clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many clients are connected.')
       const { access } = allowed.callerOf(request, sender)
-      // A reload can change which proxies are trusted, and so what is known about the sender.
+      // A reload can change which proxies are trusted, so determine the sender again.
       const mayStay = () => allowed.callerOf(request, allowed.senderOf(request)).access === access
       server.handleUpgrade(request, socket, head, (opened) => serve(context, opened, access !== 'local', mayStay))
       return undefined

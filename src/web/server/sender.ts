@@ -7,7 +7,7 @@ export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules name the trusted proxies, which authenticate users and send X-Ingress-Path if `ingress` is set */
+/** @param rules the trusted proxies; if `ingress` is set, they authenticate users and send X-Ingress-Path */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
@@ -38,7 +38,7 @@ function listOf(headers: IncomingHttpHeaders, name: string): string[] {
 }
 
 /**
- * Compares the origin of the browser page that sent the request with the target; `absent`: no page sent the request.
+ * Compares the origin of the page that sent the request with the address it requested; `absent`: no page sent it.
  * Behind a trusted proxy that does not state the scheme, both schemes match.
  */
 export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' | 'other' | 'absent' {

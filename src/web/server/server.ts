@@ -35,9 +35,9 @@ export interface RequestHandler {
 export type HttpListener = AsyncDisposable & { readonly url: string }
 
 const MAX_CONNECTIONS = 32
-/** With more connections, each answer ends its own, so that no client sends a request over one that is being closed. */
+/** Above this number, each answer closes its connection, so that no client reuses one that is about to be closed. */
 const KEPT_CONNECTIONS = MAX_CONNECTIONS / 2
-/** Maximum number of unanswered requests of a connection. Without a limit, one packet could block the daemon for long. */
+/** Maximum number of unanswered requests of a connection. Without a limit, one packet could block the daemon. */
 const MAX_PIPELINED = 8
 const TIMEOUT_MS = 5000
 const FAILED = 'an HTTP request failed'
@@ -134,7 +134,7 @@ async function replyTo(
   }
 }
 
-/** Replaces a whole address in the request line by its path, and the Host header by its host (RFC 9112, 3.2.2). */
+/** Converts an absolute URL in the request line to a path, and sets the Host header to its host (RFC 9112, 3.2.2). */
 function useOriginForm(request: IncomingMessage): void {
   const { url = '' } = request
   if (url.startsWith('/') || !URL.canParse(url)) return
@@ -186,7 +186,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 function boundConnections(server: Server, max: number): void {
   /** Connections without a request in progress. The one that has been idle longest is first. */
   const idle = new Set<Socket>()
-  /** The number of unanswered requests of each other connection. */
+  /** Connection with requests in progress → their number. */
   const busy = new Map<Socket, number>()
   const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
   server.on('connection', (socket: Socket) => {

@@ -7,11 +7,11 @@ import { type Fault, type Faults, kindOf, networkOf, type Scene } from './fault.
 const broker = kindOf({ hubWell: true, holds: ['broker'] })
 const network = networkOf('brokerProxy')
 
-/** @param memory whether the broker keeps its saved data */
-function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
+/** @param keepsData whether the broker keeps its saved data */
+function restart(signal: NodeJS.Signals, keepsData: boolean): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker(signal)
-    if (!memory) await world.broker.forget()
+    if (!keepsData) await world.broker.forget()
     await after(random.int(100, 4000))
     await world.startBroker()
   }

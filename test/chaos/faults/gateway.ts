@@ -80,7 +80,7 @@ async function refresh({ load, random }: Scene): Promise<void> {
   }
 }
 
-/** Answers to a write that gateways and captive portals send in place of the hub. */
+/** Answers to writes that gateways and captive portals send in place of the hub. */
 const IN_PLACE: readonly Reply[] = [
   { status: 204, headers: {}, text: '' },
   ...[null, {}, true, { ok: true }].map((value) => json(value)),

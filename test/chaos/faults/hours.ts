@@ -7,13 +7,13 @@ import type { Faults, Scene } from './fault.ts'
 
 const MINUTE = 60_000
 
-/** Repeats a few transactions at intervals of minutes, and sends the same command without a transaction. */
-async function remember({ world, random, load }: Scene): Promise<void> {
+/** Repeats a few transactions at intervals of minutes, and sends a ping without a transaction after each. */
+async function repeat({ world, random, load }: Scene): Promise<void> {
   await world.started()
   const [app = ''] = publishedApps
   await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
-  const mark = random.word()
-  const transactions = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
+  const word = random.word()
+  const transactions = Array.from({ length: 4 }, (_, index) => `hours-${word}-${index}`)
   for (let left = random.int(12, 20); left > 0; left -= 1) {
     const transaction = random.pick(transactions)
     // Each transaction always has the same command.
@@ -27,4 +27,4 @@ async function remember({ world, random, load }: Scene): Promise<void> {
   }
 }
 
-export const HOURS: Faults = { 'hours pass': { run: remember, hubWell: false, holds: ['bridge'], stallMs: 2000 } }
+export const HOURS: Faults = { 'hours pass': { run: repeat, hubWell: false, holds: ['bridge'], stallMs: 2000 } }

@@ -1,4 +1,4 @@
-/** Faults that cut the answer to a write, and hide what the hub has done from later reads. */
+/** Faults that cut the answer to a write, and answer later reads so that they do not show what the hub has done. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { GatewayRequest, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'
@@ -31,25 +31,25 @@ const FAKE_ANSWERS: Readonly<Record<string, FakeAnswer>> = {
   },
 }
 
-const HEADWAY_MS = 40
+const MEAN_PAUSE_MS = 40
 
-function lying(cut: Verdict, fake: FakeAnswer): Fault['run'] {
+function cutThenFake(cut: Verdict, fake: FakeAnswer): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene
-    const lie = fake(scene)
-    let liesUntil = 0
+    const answerTo = fake(scene)
+    let fakesUntil = 0
     const end = world.gateway.rule((request) => {
       if (request.upgrade) return undefined
       if (request.method !== 'GET') {
-        liesUntil = performance.now() + random.int(1500, 3000)
+        fakesUntil = performance.now() + random.int(1500, 3000)
         return cut
       }
-      return performance.now() < liesUntil ? lie(request) : undefined
+      return performance.now() < fakesUntil ? answerTo(request) : undefined
     })
     for (const make of random.shuffle(Object.values(WRITES))) {
       const subject = load.subject()
       if (subject !== undefined) void load.issue(make(subject))
-      await after(random.int(0, 2 * HEADWAY_MS))
+      await after(random.int(0, 2 * MEAN_PAUSE_MS))
     }
     await after(random.int(1500, 3500))
     end()
@@ -58,9 +58,9 @@ function lying(cut: Verdict, fake: FakeAnswer): Fault['run'] {
 
 /** Combines each cut with each answer to the reads with which the bridge verifies the write. */
 const kinds = Object.entries(CUTS).flatMap(([when, cut]) =>
-  Object.entries(FAKE_ANSWERS).map(([what, look]): [string, Fault] => [
+  Object.entries(FAKE_ANSWERS).map(([what, fake]): [string, Fault] => [
     `write cut ${when}, then ${what}`,
-    { run: lying(cut, look), hubWell: false },
+    { run: cutThenFake(cut, fake), hubWell: false },
   ]),
 )
 

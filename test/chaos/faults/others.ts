@@ -1,4 +1,4 @@
-/** Episodes without a fault, and faults that only reveal planted bugs. Campaigns leave both out. */
+/** An episode without a fault, and faults that exist only to reveal planted bugs. Campaigns omit both. */
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { appTopic, read, WRITES } from '../commands.ts'

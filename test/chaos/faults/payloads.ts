@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** Replaces the value of each setting with the JSON text `value`, for a few seconds. */
+/** Replaces the published setting, and each setting that is read alone, with the JSON `value` for a few seconds. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** Replaces one field of each record in lists with the JSON text `value`. */
+/** Replaces one field of the first record in each list with the JSON text `value`. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([

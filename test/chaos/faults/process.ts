@@ -32,7 +32,7 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A client id that no bridge of an earlier episode in this world has. */
+/** Returns a client id that no bridge of an earlier episode in this world has used. */
 const otherClientId = (world: World) => ({ HUB2MQTT_MQTT_CLIENT_ID: `beside-${world.bridge.pid}` })
 
 function besideAnother(envIn: (world: World) => Readonly<Record<string, string>> = () => ({})): Fault['run'] {

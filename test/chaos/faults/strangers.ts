@@ -14,7 +14,7 @@ const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 const REPAIR_MS = 9000
 
 /** Returns retained topics of the bridge whose messages change only because of a fault. */
-function steady({ world, random }: Scene): string[] {
+function stableTopics({ world, random }: Scene): string[] {
   const apps = [...world.hub.apps.keys()].filter((id) => !id.startsWith('org.')).map((id) => `${HUB}/app/${level(id)}`)
   return ['bridge/state', 'bridge/info', `${HUB}/state`, `${HUB}/info`, ...random.shuffle(apps).slice(0, 4)]
 }
@@ -23,7 +23,7 @@ function touched(payload: (scene: Scene) => string): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene
     const text = payload(scene)
-    const topics = random.shuffle(steady(scene)).slice(0, random.int(1, 5))
+    const topics = random.shuffle(stableTopics(scene)).slice(0, random.int(1, 5))
     for (const topic of topics) await world.plant(`${BASE}/${topic}`, text)
     const isThere = (id: string) => [...world.hub.apps.keys()].some((one) => level(one) === id)
     const wrong = async () => {
@@ -44,8 +44,8 @@ function touched(payload: (scene: Scene) => string): Fault['run'] {
 }
 
 const FOREIGN = ['kitchen/state', 'kitchen/info', 'kitchen/app/lamp', 'kitchen/light/state', 'garden/app/pump/update']
-/** Topics of other programs below the discovery prefix of the bridge. */
-const ABROAD = ['homeassistant/sensor/somebody_else/config', 'homeassistant/device/somebody_else/config']
+/** Topics of other programs below the bridge's discovery prefix. */
+const FOREIGN_DISCOVERY = ['homeassistant/sensor/somebody_else/config', 'homeassistant/device/somebody_else/config']
 
 export const STRANGERS: Faults = {
   'states cleared': stranger(
@@ -57,7 +57,7 @@ export const STRANGERS: Faults = {
     { alone: true },
   ),
   'topics of other programs': stranger(async ({ world, random }) => {
-    const topics = [...FOREIGN.map((topic) => `${BASE}/${topic}`), ...ABROAD]
+    const topics = [...FOREIGN.map((topic) => `${BASE}/${topic}`), ...FOREIGN_DISCOVERY]
     for (const topic of topics) world.watch.foreign.add(topic)
     for (const topic of topics) await world.plant(topic, random.pick(['{"mine":true}', 'ON', 'online']))
     if (random.chance(0.5)) {
@@ -110,7 +110,7 @@ export const STRANGERS: Faults = {
     }
   }),
   'answers requested on other topics': stranger(async ({ world, random, load }) => {
-    const foreign = [...ABROAD, `${BASE}/${HUB}/app/somebody`]
+    const foreign = [...FOREIGN_DISCOVERY, `${BASE}/${HUB}/app/somebody`]
     const targets = [...foreign, `${BASE}/${HUB}/state`, `${BASE}/bridge/info`, hubTopic('refresh')]
     for (const topic of foreign) world.watch.foreign.add(topic)
     for (const responseTopic of random.shuffle(targets)) {

@@ -1,4 +1,4 @@
-/** Planted bug: events and answers share one queue, which always has the short limit for times without connection. */
+/** Planted bug: events and answers share one queue, which always has the short limit of a disconnected bridge. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Outbox } from '../../../src/mqtt/outbox.ts'
 

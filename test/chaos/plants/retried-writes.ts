@@ -8,7 +8,7 @@ HttpClient.prototype.request = async function (method, path, sending) {
     return await request.call(this, method, path, sending)
   } catch (error) {
     if (!(error instanceof HubError && error.code === 'no_answer')) throw error
-    // The lost connection casts doubt on the hub's identity, and `mayLeave` would stop the repeat for that reason.
+    // After a lost connection, the hub's identity is unconfirmed, so `mayLeave` would prevent the repetition.
     return await request.call(this, method, path, { ...sending, mayLeave: undefined })
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the bridge reconnect immediately. The back-off does not affect the memory use, but grows with frequent cuts, so
- * that a thousand cuts would take hours.
+ * Makes the bridge reconnect immediately. The back-off does not affect the memory use, but grows with frequent cuts.
+ * With it, a thousand cuts would take hours.
  */
 import { Backoff } from '../../../src/base/backoff.ts'
 import { Pacing } from '../../../src/mqtt/addresses.ts'

@@ -126,7 +126,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
     const config = join(path, 'hub2mqtt.yaml')
     await writeFile(config, configuration(hub.url, broker.url), { mode: 0o600 })
-    const observer = open.use(await Observer.on(broker.port, { comesBack: true }))
+    const observer = open.use(await Observer.on(broker.port, { reconnects: true }))
     const earlier = { ...EARLIER, [`homeassistant/device/${LEGACY_DEVICE}/config`]: JSON.stringify(LEGACY) }
     for (const [topic, payload] of Object.entries(earlier)) await observer.publish(topic, payload, { retain: true })
     const legacy = await settle(ha, Object.values(earlier))

@@ -8,8 +8,8 @@ import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The flavours that have these managers: all except `reference`. */
-const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
+/** The flavours with these managers: those that emulate real hubs. */
+const REAL_FLAVOURS: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
@@ -34,7 +34,7 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 
 export const DEVICES = {
   getDevices: endpoint('GET /device', 'homey.device.readonly', {
-    only: WIRE,
+    only: REAL_FLAVOURS,
     run: (core) => byId(core, (record) => devicesOf(core, record)),
   }).doc('All devices by id. A device is unavailable while its app is not running.'),
 } as const satisfies Endpoints
@@ -43,7 +43,7 @@ const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enable
 
 export const FLOWS = {
   getFlows: endpoint('GET /flow', 'homey.flow.readonly', {
-    only: WIRE,
+    only: REAL_FLAVOURS,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
         const uri = `homey:app:${id}`
@@ -52,7 +52,7 @@ export const FLOWS = {
       }),
   }).doc('All flows by id. Each app has one flow.'),
   getAdvancedFlows: endpoint('GET /advancedflow', 'homey.flow.readonly', {
-    only: WIRE,
+    only: REAL_FLAVOURS,
     run: (core) =>
       byId(core, ({ id, enabled }) => {
         const cards = { one: { type: 'trigger', id: `homey:app:${id}:changed` }, two: { type: 'delay' } }
@@ -73,7 +73,7 @@ const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
   getLogs: endpoint('GET /log', 'homey.insights.readonly', {
-    only: WIRE,
+    only: REAL_FLAVOURS,
     run: ({ apps, flavour }) =>
       [...apps.records.keys()].flatMap((app) => {
         const uri = `homey:app:${app}`
@@ -85,7 +85,7 @@ export const INSIGHTS = {
       }),
   }).doc('The logs of CPU and memory of each app. On newer hubs the id contains the owner.'),
   getLogEntries: endpoint('GET /log/:uri/:id/entry', 'homey.insights.readonly', {
-    only: WIRE,
+    only: REAL_FLAVOURS,
     accepts: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
     run({ apps, clock }, { uri, id, resolution = 'lastHour' }) {
       const usage = apps.records.get(uri.replace('homey:app:', ''))?.usage
@@ -105,7 +105,7 @@ export const INSIGHTS = {
 } as const satisfies Endpoints
 
 export const UPDATES = {
-  getUpdates: endpoint('GET /update', 'homey.updates.readonly', { only: WIRE, run: () => [] }).doc(
+  getUpdates: endpoint('GET /update', 'homey.updates.readonly', { only: REAL_FLAVOURS, run: () => [] }).doc(
     "The available updates of the hub's firmware; the list is always empty.",
   ),
 } as const satisfies Endpoints

@@ -66,7 +66,7 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'client'>, id: string): Promise
   return undefined
 }
 
-/** The parts of an XML document that may precede `<svg`, by their start and their end. */
+/** What may precede `<svg` in an XML document: the start and the end of each part. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],

@@ -68,7 +68,7 @@ export type FleetStatus = v.InferOutput<typeof fleet>
 /** The part of the state that no MQTT message contains. */
 const pageState = {
   refusals,
-  log_level: about(LOG_LEVEL, 'The current log level, which is on MQTT only with discovery.'),
+  log_level: about(LOG_LEVEL, 'The current log level. On MQTT, it is published only with discovery.'),
 }
 
 /** The frames that the server sends on the WebSocket, one JSON text per message. */
@@ -103,7 +103,7 @@ export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 export const LIVE_INTERVAL_MS = 5_000
 
 export const API_ERROR = v.strictObject({
-  error: v.strictObject({ code: text, message: about(text, 'A text for people.') }),
+  error: v.strictObject({ code: text, message: about(text, 'A description for users.') }),
 })
 export type ApiError = v.InferOutput<typeof API_ERROR>
 

@@ -10,7 +10,7 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** A broker in the format of the configuration. Its `url` is a list of addresses, not a text as on the page. */
+/** A broker in the format of the configuration. Its `url` is a list of addresses; on the page it is one string. */
 type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** The user's choice on the setup page. `broker` is `undefined` to keep the current broker. */
@@ -65,7 +65,7 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Adds the choice to the text of a configuration file. Keeps everything else, including comments and line ends. */
+/** Adds the choice to the text of a configuration file. Keeps everything else, including comments and line endings. */
 export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const lines = text.replaceAll('\r\n', '\n')
@@ -73,9 +73,9 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   // Keep the comments in an empty value, such as hubs that are commented out.
   const replace = (key: string, value: object) => {
-    const former = doc.get(key, true)
+    const old = doc.get(key, true)
     const node = doc.createNode(value)
-    if (isNode(former)) node.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
+    if (isNode(old)) node.commentBefore = [old.commentBefore, old.comment].filter(Boolean).join('\n') || null
     doc.set(key, node)
   }
   replace('hubs', { [name]: values })

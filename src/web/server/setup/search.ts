@@ -1,6 +1,6 @@
 /**
  * Searches by mDNS: sends queries on each network interface from a separate port, so that responders answer only to
- * that port (RFC 6762, 5.1 and 6.7). A device counts only if it answers a ping like a hub.
+ * that port (RFC 6762, 5.1 and 6.7). A device counts as a hub only if it answers a ping as a hub does.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
@@ -79,7 +79,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** Returns the hubs in an answer. If the answer has no usable address of a hub, uses the sender's address. */
+/** Returns the hubs in an answer. If the answer contains no usable address of a hub, uses the sender's address. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string) {
   const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
     records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)

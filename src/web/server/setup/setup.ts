@@ -16,7 +16,7 @@ import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice }
 
 export interface SetupOptions {
   readonly config: Config
-  /** The path of the configuration file, which may not exist yet. */
+  /** The path of the configuration file, which might not exist yet. */
   readonly path: string | null
   /** Loads the configuration with this text in place of the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
@@ -193,10 +193,10 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
 /** Time limit for each request of a hub test. It is short, because a user is waiting for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
-export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
-  const { hub } = trial
+export async function tryHub(given: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
+  const { hub } = given
   const findings: Finding[] = []
-  for await (const finding of examineHub({ ...trial, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
+  for await (const finding of examineHub({ ...given, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
   return verdict(findings, [hub.api_key])
 }
 

@@ -1,5 +1,5 @@
 /**
- * The actions on apps. An action on several apps runs on one app after another. It ends at the first failure, or when
+ * The actions on apps. An action on several apps runs for one app after another. It stops at the first failure, or when
  * the user stops it.
  */
 import { effect, signal } from '@preact/signals'
@@ -300,9 +300,9 @@ async function proceed(): Promise<void> {
       bulk.value = { ...now, state: target === undefined ? 'done' : 'lost' }
       return
     }
-    const result = await takeStep(page, now.action, target)
+    const result = await runNext(page, now.action, target)
     const after = bulk.value
-    // The user stopped or closed the action during the step, so ignore its result.
+    // The user stopped or closed the action while the command was running, so ignore the result.
     if (after?.all !== now.all || after.results !== now.results) return
     const results = [...now.results, result]
     const isLast = results.length === now.all.length
@@ -311,7 +311,7 @@ async function proceed(): Promise<void> {
   }
 }
 
-async function takeStep(page: PageContext, action: Action, { hub, id }: Target): Promise<Result> {
+async function runNext(page: PageContext, action: Action, { hub, id }: Target): Promise<Result> {
   const refused = refusal(page, { hub, app: id }, action.command)
   if (refused !== undefined) return { as: 'failed', why: refused }
   const entry = page.store.app(hub, id)

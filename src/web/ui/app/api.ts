@@ -39,7 +39,7 @@ function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Re
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  // hub2mqtt gives a reason for each of its own answers of this kind.
+  // An answer without a reason is not from hub2mqtt. With these status codes, it is from a proxy.
   const unexplained = status >= 502 && status <= 504 ? text.proxy : text.status
   return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? unexplained({ status }) }
 }

@@ -64,7 +64,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // The address is not one that this page has written.
+    // The page itself never creates such an address.
   }
   return { at: VIEWS.find((view) => view === at) ?? 'apps' }
 }

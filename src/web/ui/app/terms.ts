@@ -1,6 +1,6 @@
 /**
  * Each part of the page defines its English texts beside its code; a translation is a table with the same keys.
- * `{name}` is a placeholder, and `{count}` selects the plural form. This file has the texts that many parts share.
+ * `{name}` is a placeholder, and `{count}` selects the plural form. This file contains the texts that many parts share.
  */
 import { computed, signal } from '@preact/signals'
 import { ERROR_CODES } from '../../../contract/errors.ts'

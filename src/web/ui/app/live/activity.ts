@@ -49,7 +49,7 @@ export class ActivityReader {
       const event = readJson(EVENT_OF_HUB, payload)
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
-    // No other message of the bridge has the form of an answer.
+    // No other message of the bridge has the structure of an answer.
     const answer = readJson(ANSWER, payload)
     if (answer === undefined) return undefined
     // Do not keep the data, which may be large or contain settings.
@@ -128,7 +128,7 @@ export function groupsOf(entries: readonly Entry[]): Group[] {
     const key = JSON.stringify([entry.hub, entry.app])
     const before = open.get(key)
     const isNext = before !== undefined && isNear(before.at(-1), entry, TOGETHER_MS)
-    // An answer that precedes an event of the guardian belongs to the guardian's own command, so it starts no group.
+    // An answer directly before an event of the guardian belongs to the guardian's own command, so it starts no group.
     const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
     if (isNext && (isEvent(entry) ? follows(entry, before) : isGuards() || caused(entry, before))) before.push(entry)
     else {

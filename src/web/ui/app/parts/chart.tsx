@@ -78,7 +78,7 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
   const chosen = hovered.value === undefined ? -1 : times.indexOf(hovered.value)
   const last = times.length - 1
   useEffect(() => void load(), [charted])
-  // The last three determine colours and formats.
+  // The last three dependencies determine colours and formats.
   useEffect(() => {
     if (!library.value || holder.current === null) return
     return draw(library.value, holder.current, { figure, charted, hovered })

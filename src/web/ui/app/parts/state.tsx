@@ -134,7 +134,7 @@ const APPEARANCES: Readonly<Record<GuardState, { readonly tone: Tone; readonly g
 }
 const ORDER = Object.keys(APPEARANCES)
 
-/** Returns the sort position of an app. Apps that the guardian does not watch come last. */
+/** Returns the sort position of an app. Apps that the guardian does not monitor come last. */
 export function guardOrder(entry: AppEntry): number {
   const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)

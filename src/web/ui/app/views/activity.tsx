@@ -201,7 +201,7 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-/** `more` is the button of a group's line. Only such lines can be focused: showing more lines focuses the first one. */
+/** Only a group's line has the button `more` and can be focused: showing more lines focuses the first new group. */
 function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
     <tr tabIndex={more === undefined ? undefined : -1}>

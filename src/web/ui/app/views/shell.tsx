@@ -80,7 +80,7 @@ function Staged() {
 function moveFocus(before: Route, now: Route): void {
   const isBack = before.at === 'app' && now.at === 'apps'
   if (isBack) scrollTo(0, listTop.value)
-  // A long list draws the rows at the new position before the next frame.
+  // A long list renders the rows at the new position before the next frame.
   requestAnimationFrame(() => {
     const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
     const heading = document.querySelector<HTMLElement>('h1')
@@ -273,7 +273,7 @@ function Login() {
     // A dialog belongs to the page behind the login, and would keep the focus.
     document.querySelector('dialog')?.close()
     field.current?.focus()
-    // The user may have logged in in another tab.
+    // The user may have logged in from another tab.
     const wake = () => void (document.hidden || busy.value || open())
     document.addEventListener('visibilitychange', wake)
     return () => document.removeEventListener('visibilitychange', wake)

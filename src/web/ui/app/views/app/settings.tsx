@@ -167,10 +167,10 @@ interface SettingProps {
   readonly refused: string | undefined
 }
 
-/** `edited` is the value at the time when the field was opened. `former` is the value that the user can restore. */
+/** `edited` is the value at the time when the field was opened. `previous` is the value that the user can restore. */
 function useChange(name: string, list: SettingsList) {
   const edited = useSignal<{ value: unknown } | undefined>(undefined)
-  const former = useSignal<{ value: unknown } | undefined>(undefined)
+  const previous = useSignal<{ value: unknown } | undefined>(undefined)
   const { busy, result: ended, run } = useRequest<Changed>()
   const value = list.values.value?.get(name)
   const toggle = () => set(list.shown, list.shown.value.symmetricDifference(new Set([name])))
@@ -180,7 +180,7 @@ function useChange(name: string, list: SettingsList) {
     if (now.at !== 'done') return
     const { before } = now
     edited.value = undefined
-    former.value = list.isHidden(name, value) || isCut(before) || before === undefined ? undefined : { value: before }
+    previous.value = list.isHidden(name, value) || isCut(before) || before === undefined ? undefined : { value: before }
   }
   const edit = () => {
     if (!list.shown.value.has(name) && !maySecret(name, value)) toggle()
@@ -188,14 +188,14 @@ function useChange(name: string, list: SettingsList) {
     ended.value = undefined
     edited.value = { value }
   }
-  return { value, toggle, edited, former, busy, ended, save, edit }
+  return { value, toggle, edited, previous, busy, ended, save, edit }
 }
 
 const PENCIL = ':scope > button:last-of-type'
 
 function Setting({ name, list, refused }: SettingProps) {
   const change = useChange(name, list)
-  const { value, toggle, edited, former, busy, ended, save, edit } = change
+  const { value, toggle, edited, previous, busy, ended, save, edit } = change
   const [shown, unknown] = [list.shown.value.has(name), list.unknown.value.has(name)]
   const base = edited.value
   /** Whether the app no longer has the setting. */
@@ -233,14 +233,14 @@ function Setting({ name, list, refused }: SettingProps) {
             {text.setting.unknown} <Action label={terms.readAgain} act={() => void list.readAgain()} />
           </p>
         )}
-        {former.value !== undefined && base === undefined && (
+        {previous.value !== undefined && base === undefined && (
           <p class="buttons">
-            {shown && <span>{text.setting.was({ value: shortened(former.value.value) })}</span>}
+            {shown && <span>{text.setting.was({ value: shortened(previous.value.value) })}</span>}
             <Action
               label={text.setting.back}
               busy={busy.value}
               refused={refused}
-              act={() => void save(former.value?.value, value)}
+              act={() => void save(previous.value?.value, value)}
             />
           </p>
         )}

@@ -170,7 +170,7 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
 }
 
 /**
- * The charts of CPU and memory, which share the pointer and the marks. @param props.over the covered time, in words
+ * The charts of CPU and memory, which share the pointer and the marks. @param props.over the period shown, in words
  * @param props.now the current values; default: the latest values in the charts
  */
 export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {

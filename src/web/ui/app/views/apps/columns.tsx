@@ -28,7 +28,7 @@ import { defineStrings, NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('columns', { enabledOf: '{name} enabled', running: '{command}…' })
 
-/** A column of the list of apps. `COLUMN_KEYS` has the keys of the columns and their order. */
+/** A column of the list of apps. `COLUMN_KEYS` contains the keys of the columns in their order. */
 interface Column {
   readonly value: (app: App, entry: AppEntry) => string | number
   /** Set if the first sort of this column puts the greatest value first, because users look for high values. */

@@ -78,7 +78,7 @@ export function Overview({ list }: ListProps) {
 /** Maximum number of hubs that are shown here; the page of the bridge shows all hubs. */
 const MAX_SHOWN = 4
 
-/** Whether a hub is not offline and its power supply and speed are normal. Other hubs are shown first. */
+/** Whether a hub is not offline, and its power supply and speed are normal. Hubs with a problem are shown first. */
 const isWell = ({ state, health: { value: health } }: HubEntry) =>
   state.value !== 'offline' && !health?.undervoltage && !health?.throttled
 
