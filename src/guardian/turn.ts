@@ -39,7 +39,7 @@ export interface Boot {
   readonly reportedAt: number
 }
 
-/** Crashes of several apps of a hub in quick succession, caused by the hub or the internet connection. */
+/** Crashes of several apps of a hub in quick succession, probably caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
   /** The time of the latest crash and the number of crashes, by app. */
@@ -70,7 +70,7 @@ export class WatchedHub {
   offlineAt = Number.POSITIVE_INFINITY
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts in the window. Until `loggedUntil`, the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts in the window. Until `loggedUntil`, the warning is not logged again. */
   restarts: readonly number[] = []
   loggedUntil = Number.NEGATIVE_INFINITY
   /** The app that is being restarted; `null` if none. A hub has at most one restart or update at a time. */
