@@ -1,4 +1,4 @@
-/** Types of entity rows. A row that Home Assistant would refuse does not compile. */
+/** Types of entity rows. A row that Home Assistant would reject does not compile. */
 import type { Command } from '../contract/command.ts'
 import { type CommandName, findCommand } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'

@@ -1,4 +1,4 @@
-/** Publishes the devices of the bridge, the hubs and their apps, and repeats them when Home Assistant starts. */
+/** Publishes the devices of the bridge, the hubs and their apps, again whenever Home Assistant starts. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
@@ -34,7 +34,7 @@ interface HomeAssistantOptions {
 /** A hub whose id is known. */
 interface DiscoveredHub {
   readonly facts: HubFacts
-  /** All data that affects all devices of the hub, as text. */
+  /** The data on which all devices of the hub depend, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
@@ -60,10 +60,10 @@ export class HomeAssistant implements Discovery {
    * first connection.
    */
   #formerHubs: Map<string, string> | undefined
-  /** Name of a hub that waits for the sweep → cancels the end of its wait. */
+  /** Name of a hub that waits for the sweep → function that cancels the timeout of the wait. */
   readonly #waiting = new Map<string, () => void>()
   #bridgeId: string | null = null
-  /** The ids in the bridge's devices that an earlier run has published; empty once `#bridgeId` follows from them. */
+  /** The hub ids in bridge devices that an earlier run published; empty once `#bridgeId` is determined. */
   #formerBridgeIds: ReadonlySet<string | undefined> = new Set()
   #cancelBirth: () => void = () => {}
 
@@ -72,7 +72,7 @@ export class HomeAssistant implements Discovery {
     const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
-    // A fleet does not clear the devices of a former hub, because another member may serve this hub.
+    // A fleet member does not clear the devices of a previous hub, because another member may serve that hub.
     if (options.isShared) this.#formerHubs = new Map()
     const form = format === 'component' ? 'component' : 'device'
     const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
@@ -190,8 +190,8 @@ export class HomeAssistant implements Discovery {
   }
 
   /**
-   * Returns whether the devices of another hub under this name may still be cleared. Until then, Home Assistant would
-   * give the entities of the new hub other ids.
+   * Returns whether the previous hub of this name may still have devices. Until these are cleared, Home Assistant would
+   * give different ids to the new hub's entities.
    */
   #mustWait(name: string, id: string): boolean {
     const { topics, clock } = this.#options
@@ -210,7 +210,7 @@ export class HomeAssistant implements Discovery {
     return true
   }
 
-  /** Removes the devices of a former id, if another hub answers under this name, or the same hub now sends its id. */
+  /** Removes the devices of the previous id if a different hub answers under this name, or the hub now sends its id. */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#discovered.get(name)?.facts.id
     if (former === undefined || former === id) return false
@@ -224,7 +224,7 @@ export class HomeAssistant implements Discovery {
     for (const name of this.#discovered.keys()) this.hubChanged(name)
   }
 
-  /** Returns whether the hub is also configured under another name, because its devices cannot exist twice. */
+  /** Returns whether the hub is already published under another name. Its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
     const isKnown = this.#discovered.get(name)?.facts.id === hubId
     // Skip this slow search for a known hub, because all hubs are checked whenever a hub is added.
@@ -263,7 +263,7 @@ export class HomeAssistant implements Discovery {
    * the device had before, if possible; otherwise uses the id of the first hub.
    */
   #bridgeChanged(): void {
-    // The members of a fleet have no device, because a hub may move between members, and its device should not change.
+    // A fleet has no bridge devices: a hub may move between members, and the link in its device should not change.
     if (this.#options.isShared) return
     const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
     const before = this.#bridgeId

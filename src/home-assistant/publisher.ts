@@ -64,14 +64,14 @@ export class Publisher {
   #found = new Map<string, Map<string, string>>()
   /** Devices to send again although nothing has changed, with only their discovery messages or also their states. */
   readonly #again = new Map<string, 'messages' | 'states'>()
-  /** State topics that are not published again with their devices, because they were published first. */
+  /** State topics that are not published again with their devices, because they have just been published. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
   /** Devices that wait for the first connection, which reveals their previous topics; then `undefined`. */
   #waiting: Set<string> | undefined = new Set()
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
-    const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
+    const device = this.#deviceOf(parseDiscoveryTopic(topic)?.objectId ?? '')
     return device && messagesOf(device, form, topics).get(topic)
   }
 
@@ -119,7 +119,7 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether a device is wanted under a prefix, or about to be removed, even under a different topic. */
+  /** Returns whether this run wants or still publishes a device under a prefix, whatever its topic is. */
   has(prefix: string, objectId: string): boolean {
     const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
     return isThere && prefix === this.#options.topics.prefix
@@ -176,10 +176,10 @@ export class Publisher {
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
     const before = this.#before(objectId)
-    const device = this.#made(objectId, before)
+    const device = this.#deviceOf(objectId, before)
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
     const platforms = platformsOf(device)
-    this.#leave(before.topics, after)
+    this.#clearUnused(before.topics, after)
     for (const [topic, payload] of after) {
       const wasThere = form === 'device' && before.topics.includes(topic)
       const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
@@ -200,7 +200,7 @@ export class Publisher {
     this.#found.delete(objectId)
   }
 
-  #made(objectId: string, before = this.#before(objectId)): Device | undefined {
+  #deviceOf(objectId: string, before = this.#before(objectId)): Device | undefined {
     const device = this.#wanted.get(objectId)?.()
     return device && withFormerDefaults(device, before.platforms)
   }
@@ -221,7 +221,7 @@ export class Publisher {
   }
 
   /** Clears topics that a device no longer uses, after moving the entities from topics of the other form. */
-  #leave(before: readonly string[], after: Messages): void {
+  #clearUnused(before: readonly string[], after: Messages): void {
     const { link, topics, form, clock } = this.#options
     const leaving = before.filter((topic) => !after.has(topic))
     const migrating = leaving.filter((topic) => {
