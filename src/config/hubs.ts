@@ -90,9 +90,9 @@ export function readHubs({ file, env, reading, folder, required }: HubsRequest):
   }
   const own = hubOfEnvironment(env, [...files.keys()], mistakes)
   const names = new Set([...files.keys(), ...(own === undefined ? [] : [own])])
-  const none = valueIn(file, 'hubs')
-  const isMeant = (none instanceof Map && none.size === 0) || folder !== undefined
-  if (names.size === 0 && required && !isMeant && !mistakes.concerns('hubs')) {
+  const section = valueIn(file, 'hubs')
+  const isIntended = (section instanceof Map && section.size === 0) || folder !== undefined
+  if (names.size === 0 && required && !isIntended && !mistakes.concerns('hubs')) {
     const [url, key] = [environmentName('hub.url'), environmentName('hub.api_key')]
     mistakes.add(
       'hubs',
