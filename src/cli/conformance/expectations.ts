@@ -3,7 +3,7 @@
  * client. Each row judges the evidence. Its verdict is `unknown` if the evidence for it is missing.
  */
 import { isRecord } from '../../base/json.ts'
-import type { hurry } from './conformance.ts'
+import type { testRateLimit } from './conformance.ts'
 import {
   errorOf,
   isAway,
@@ -28,7 +28,7 @@ export interface Evidence {
   readonly sessionWithToken: SessionSeen | null
   /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
-  readonly limit: Awaited<ReturnType<typeof hurry>>
+  readonly limit: Awaited<ReturnType<typeof testRateLimit>>
   /** If `limit` is `null`, the reason why the limit is unknown. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
