@@ -39,7 +39,7 @@ const ATTEMPTS = 15
 /** After this many leases without a broker, a member hands over its hubs. Most brokers restart earlier. */
 const UNHEALTHY = 2
 /** Time limit for leaving, in milliseconds. If leaving fails, the other members wait until the lease ends. */
-const FAREWELL_MS = 2_000
+const LEAVE_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly member: string
@@ -145,7 +145,7 @@ export class LeasedFleet implements Fleet {
     this.#stopped = true
     this.#cancelTurn()
     await this.#release()
-    return await within(this.#options.clock, FAREWELL_MS, this.#leave())
+    return await within(this.#options.clock, LEAVE_MS, this.#leave())
   }
 
   #release(): Promise<void> {

@@ -49,7 +49,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
     },
     // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
-    // The configured addresses are reachable, but the server names that a cluster announces may not be.
+    // The configured addresses are reachable, but the server names that a cluster announces might not be.
     ignoreClusterUpdates: true,
   }
 }
@@ -282,7 +282,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Returns the mark. If it is invalid or still `former`, writes a new mark, which fails if another write came first. */
+/** Returns the mark. If it is missing, invalid or `former`, writes a new mark; fails if another write came first. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

@@ -80,7 +80,7 @@ export class Hubs implements AsyncDisposable {
     return closing.finally(() => this.#closing.delete(closing))
   }
 
-  /** Returns by hub the commands that the configuration, the key or the hub refuses, each with the reason. */
+  /** Returns, for each hub, the commands that the configuration, the key or the hub refuses, with the reasons. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
     return Object.fromEntries([...this.all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))

@@ -287,7 +287,7 @@ export function control(turn: Turn, app: string, { enabled, snooze, forget }: Gu
   settle(turn, watched)
 }
 
-/** Postpones actions on an app after an install or another write command of a client, but not after `guard`. */
+/** Postpones actions on an app after any install, and after a client's write commands other than `guard`. */
 export function commanded(turn: Turn, { about, command, phase, ok, by, starts }: GuardRun): void {
   const watched = turn.hub.apps.get(about ?? '')
   if (watched === undefined || !turn.isActing) return

@@ -42,7 +42,7 @@ export interface Boot {
 /** Crashes of several apps of a hub in quick succession, probably caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
-  /** The time of the latest crash and the number of crashes, by app. */
+  /** The time of the latest counted crash and the number of counted crashes, by app. */
   readonly crashes: ReadonlyMap<string, { readonly at: number; readonly times: number }>
 }
 

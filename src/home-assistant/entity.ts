@@ -79,7 +79,7 @@ interface OnOff {
   readonly off: string
 }
 
-/** The kind of a sensor's values, which are amounts, words of a list, times, or any text. */
+/** The kind of a sensor's values: amounts, words from a list, times, or any text. */
 type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'

@@ -1,4 +1,4 @@
-/** Publishes the devices of the bridge, the hubs and their apps, again whenever Home Assistant starts. */
+/** Publishes the devices of the bridge, the hubs and the apps. Publishes them again when Home Assistant starts. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
@@ -40,9 +40,9 @@ interface DiscoveredHub {
 }
 
 /** How long the devices of a removed hub stay. To rename a hub, the bridge removes it and then adds it again. */
-const FAREWELL_MS = 15_000
+const REMOVAL_DELAY_MS = 15_000
 /** How long a new hub's devices wait for the sweep, which may in turn wait for a hub that does not answer. */
-const REPLACED_MS = 60_000
+const SWEEP_WAIT_MS = 60_000
 /** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
@@ -115,7 +115,7 @@ export class HomeAssistant implements Discovery {
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
-    if (!retain && payload.toString() === 'online') this.#welcome()
+    if (!retain && payload.toString() === 'online') this.#homeAssistantStarted()
   }
 
   touched(topic: string, payload: string): void {
@@ -173,7 +173,7 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
     if (discovered !== undefined) {
       this.#leaving.add(discovered.facts.id)
-      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), FAREWELL_MS)
+      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), REMOVAL_DELAY_MS)
     }
     for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
   }
@@ -197,7 +197,7 @@ export class HomeAssistant implements Discovery {
     const { topics, clock } = this.#options
     const former = this.#formerHubs
     if (former === undefined) return true
-    // A hub without an id may be the former hub, whose devices then stay.
+    // A hub without an id may be the previous hub. In that case, its devices stay.
     if (this.#discovered.has(name) || former.has(id) || nameIn(id) !== undefined) return false
     const state = JSON.stringify(topics.of('hubState', { hub: name }))
     if (!former.values().some((payload) => payload.includes(state))) return false
@@ -206,7 +206,7 @@ export class HomeAssistant implements Discovery {
       this.#waiting.delete(name)
       this.hubChanged(name, true)
     }
-    this.#waiting.set(name, clock.after(REPLACED_MS, giveUp))
+    this.#waiting.set(name, clock.after(SWEEP_WAIT_MS, giveUp))
     return true
   }
 
@@ -268,13 +268,13 @@ export class HomeAssistant implements Discovery {
     const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
     const before = this.#bridgeId
     const found = ids.find((id) => this.#formerBridgeIds.has(id))
-    // A hub that has not answered yet may have the former id.
+    // A hub that has not answered yet may have the previous id.
     const mustWait = found === undefined && this.#formerBridgeIds.size > 0 && ids.includes(undefined)
     const id = mustWait ? null : (found ?? ids.find((known) => known === before) ?? ids[0] ?? null)
     if (id === null && !mustWait) return
     this.#bridgeId = id
     if (id !== null) this.#formerBridgeIds = new Set()
-    // Withdraw the former device first, so that Home Assistant can give its entity ids to the new entities.
+    // Withdraw the previous device first, so that Home Assistant can give its entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     if (id !== null) {
       const objectId = objectIdOf({ kind: 'bridge', hubId: id })
@@ -291,7 +291,7 @@ export class HomeAssistant implements Discovery {
     this.#publisher.want(objectId, () => hubDevice(discovered.entities.hub, discovered.facts, this.#surroundings))
   }
 
-  #welcome(): void {
+  #homeAssistantStarted(): void {
     const { topics, hubs, clock, random } = this.#options
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {

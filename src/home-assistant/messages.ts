@@ -56,7 +56,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // An empty payload means a new device, or a message that was too large to keep. Throwing a parse error is slow.
+  // An empty payload means a new device, or a message too large to keep. Parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})

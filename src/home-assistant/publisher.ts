@@ -43,7 +43,7 @@ const REST_MS = 2_000
 /** Time for Home Assistant to move entities from the topics of one form to those of the other form. */
 const MIGRATION_MS = 5_000
 /** Delay before republishing a device that a user deleted, because Home Assistant first removes all its entities. */
-const PUT_BACK_MS = 3_000
+const RESTORE_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
 
@@ -159,7 +159,7 @@ export class Publisher {
     const objectId = parseDiscoveryTopic(topic)?.objectId
     if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
     if (!this.#again.has(objectId)) this.#again.set(objectId, 'messages')
-    this.#pacer.request(objectId, PUT_BACK_MS)
+    this.#pacer.request(objectId, RESTORE_MS)
   }
 
   stop(): void {

@@ -107,7 +107,7 @@ export async function openSession(
     events,
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
     /** Resolves to whether a matching event arrives within `ms`, or is already in `events` at index `from` or later. */
-    async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
+    async receives(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {
         if (events.slice(from).some(wanted)) resolve(true)

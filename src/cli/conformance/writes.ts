@@ -79,8 +79,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     await trySetting()
     await tryAutoupdate(before)
     await tryChannel(before)
-    await tryLife(before)
-    await tryWords()
+    await tryRestartAndDisable(before)
+    await tryReportAndSpeech()
     await tryDowngrade(before)
   }
 
@@ -122,7 +122,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 
   /** Tries to restart, disable and enable the app. A disabled app must be enabled before it can be stopped. */
-  async function tryLife(before: AppRecord): Promise<void> {
+  async function tryRestartAndDisable(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await keep('garbageCollectApp')
     if (!wasEnabled && !(await enable(before)))
@@ -152,7 +152,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 
   /** Tries the operations that people notice: a report to the app's developer, and speech. */
-  async function tryWords(): Promise<void> {
+  async function tryReportAndSpeech(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
     const seen = isRejected ? await keep('getAppStd', { message: '' }) : bare
@@ -230,7 +230,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
-    const isReceived = await session.hears(from, isOurs, EVENT_MS)
+    const isReceived = await session.receives(from, isOurs, EVENT_MS)
     if (!isReceived && !session.isOpen()) return
     announced.set(name, isReceived || announced.get(name) === true)
     const after = (isReceived: boolean) =>

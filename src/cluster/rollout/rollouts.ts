@@ -281,7 +281,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         const unfinished = records.find(isUnfinished)
         if (unfinished === undefined || session.ending.aborted) return
         this.#progress = newProgress(unfinished, clock)
-        this.#found.ring()
+        this.#found.notify()
         log.info(summary(unfinished), 'rollout running')
       }
       const progress = this.#progress
