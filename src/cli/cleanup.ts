@@ -138,7 +138,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filters one at a time until no new message arrives. Resolves to whether certainly all were read. */
+/** Reads filters one at a time until no new message arrives. Resolves to `false` if some may be missing. */
 async function readInParts(read: Read, filters: readonly string[], seen: Messages): Promise<boolean> {
   let isComplete = false
   for (let reads = 0, before = -1; reads < MAX_READS && seen.size > before; reads += 1) {

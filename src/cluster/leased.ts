@@ -22,7 +22,7 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** Returns the resources to share, as the same array until the resources change. */
+  /** Returns the resources to distribute; the same array until the resources change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
   /** Returns whether this member can serve hubs. A member without a connection to the broker cannot. */

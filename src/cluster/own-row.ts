@@ -47,7 +47,7 @@ type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 interface Handlers {
   /** Called after a successful renewal that began at `from`. */
   onRenewed(from: Instant): void
-  /** Called when another process has overwritten the row. Resolves when this member serves no more resources. */
+  /** Called when another process has overwritten the row. Resolves when this member serves nothing any longer. */
   onReplaced(): Promise<void>
 }
 

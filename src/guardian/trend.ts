@@ -17,7 +17,7 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the average rise per step. */
 const MIN_STEP = 0.25
-/** `size`: buckets per step. Memory levels off if it grows less in the later half than `steady` × the earlier half. */
+/** `size`: buckets per step. Memory levels off if the later half's growth is below `steady` × the earlier half's. */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise of at least this fraction of the initial level is reported. */
@@ -56,7 +56,7 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
-/** Returns the minimum of each full bucket, oldest first; `undefined` if no bucket is new since the last call. */
+/** Returns the minimum of each full bucket, oldest first; `undefined` if no bucket has ended since the last call. */
 export function levelsAt(
   memory: Memory,
   now: number,

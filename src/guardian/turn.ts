@@ -48,7 +48,7 @@ export interface Storm {
 
 export const CALM: Storm = { isOn: false, crashes: new Map() }
 
-/** Returns when a storm ends if no other app crashes; `undefined` if there is no storm. */
+/** Returns when a storm ends if no further crash is counted; `undefined` if there is no storm. */
 export function stormUntil({ isOn, crashes }: Storm, within: number): number | undefined {
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }

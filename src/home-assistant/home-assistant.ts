@@ -39,7 +39,7 @@ interface DiscoveredHub {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay. To rename a hub, the bridge removes it and then adds it again. */
+/** How long the devices of a removed hub remain. A hub that is renamed is removed first, and then added again. */
 const REMOVAL_DELAY_MS = 15_000
 /** How long a new hub's devices wait for the sweep, which may in turn wait for a hub that does not answer. */
 const SWEEP_WAIT_MS = 60_000
@@ -263,7 +263,7 @@ export class HomeAssistant implements Discovery {
    * the device had before, if possible; otherwise uses the id of the first hub.
    */
   #bridgeChanged(): void {
-    // A fleet has no bridge devices: a hub may move between members, and the link in its device should not change.
+    // A fleet has no bridge devices: a hub may move between members, and its `via_device` should not change then.
     if (this.#options.isShared) return
     const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
     const before = this.#bridgeId

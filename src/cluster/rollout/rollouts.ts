@@ -74,7 +74,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   /**
-   * Continues an unfinished rollout, once rollouts are allowed. Has no effect after that, until `stop`.
+   * Continues an unfinished rollout once rollouts are allowed. Further calls have no effect until `stop` is called.
    * @param link keeps the records on the broker, even if other clients change them
    */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
