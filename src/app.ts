@@ -24,7 +24,7 @@ export interface RunOptions
     Partial<Pick<Loaded, 'path' | 'hubFiles' | 'readAt'>>,
     Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'sessions' | 'onPage'>,
     Signals {
-  /** Reads the configuration again on a reload, and when a hub or the broker refuses the credentials. */
+  /** Reads the configuration again on a reload, and when a hub or the broker rejects the credentials. */
   readonly load: Load
   readonly random: () => number
   /** The address of the app store; default: the public app store. */

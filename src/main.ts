@@ -1,5 +1,5 @@
 import { exitCodes } from './cli/command.ts'
-import { takeLittleMemory } from './cli/memory.ts'
+import { reduceMemory } from './cli/memory.ts'
 import { perform } from './cli/perform.ts'
 
 const io = {
@@ -14,8 +14,8 @@ const io = {
 
 let isOutputLost = false
 
-/** If output cannot be written, the command finishes but fails, unless the reader, such as `head`, ended. */
-function outliveReaders(): void {
+/** If output cannot be written, lets the command finish and then fail, unless a reader such as `head` has ended. */
+function surviveOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE' || isOutputLost) return
@@ -30,8 +30,8 @@ function outliveReaders(): void {
 const LINGER_MS = 500
 
 const code = await perform(process.argv.slice(2), io, () => {
-  takeLittleMemory()
-  outliveReaders()
+  reduceMemory()
+  surviveOutputErrors()
 })
 if (!isOutputLost || code !== exitCodes.ok.code) process.exitCode = code
 setTimeout(() => process.exit(), LINGER_MS).unref()

@@ -18,7 +18,7 @@ export function readPlain(path: string): Buffer {
     if (!stat.isFile()) throw failure('NOT_PLAIN')
     if (stat.size > MAX_BYTES) throw failure('EFBIG')
     const content = readFileSync(file)
-    // Files in `/proc` report no size.
+    // Files in `/proc` report a size of 0.
     if (content.length > MAX_BYTES) throw failure('EFBIG')
     return content
   } finally {
@@ -26,7 +26,7 @@ export function readPlain(path: string): Buffer {
   }
 }
 
-/** @throws also an error if the text is not valid UTF-8, unless `lenient` */
+/** @throws the errors of `readPlain`, and a TypeError if the text is not valid UTF-8, unless `lenient` */
 export const readPlainText = (path: string, lenient = false): string =>
   new TextDecoder('utf-8', { fatal: !lenient, ignoreBOM: true }).decode(readPlain(path))
 

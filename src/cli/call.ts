@@ -85,7 +85,7 @@ export async function call(options: {
 
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
-  // Brokers end the connection of a client that publishes to a topic with control characters.
+  // Brokers close the connection of a client that publishes to a topic with control characters.
   const candidates = /[+#\p{Cc}]/u.test(given) ? [] : [given, `${base}/${given}`]
   for (const topic of candidates) {
     const command = topics.parseCommand(topic)

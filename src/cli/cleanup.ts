@@ -83,7 +83,7 @@ type Read = (filters: readonly string[]) => Promise<Messages>
 
 /**
  * Finds the retained topics of a bridge and, with `clear`, clears them. `left`: the topics that the broker refused to
- * clear. `isComplete`: all topics were found. @throws ExpectedError if the rules or a running bridge prevent this
+ * clear. `isComplete`: all topics were found. @throws ExpectedError if access rules or a running bridge prevent this
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, prefix, clear, timeoutMs, clock } = options
@@ -138,7 +138,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filters one at a time until no new message arrives. Resolves to `true` if certainly all messages arrived. */
+/** Reads filters one at a time until no new message arrives. Resolves to `false` if some may be missing. */
 async function readInParts(read: Read, filters: readonly string[], seen: Messages): Promise<boolean> {
   let isComplete = false
   for (let reads = 0, before = -1; reads < MAX_READS && seen.size > before; reads += 1) {

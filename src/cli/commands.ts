@@ -82,7 +82,7 @@ export const cleanupFlags = {
   hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
 }
 
-/** The commands of hub2mqtt. Without a command, the first one runs. */
+/** The commands of hub2mqtt. If no command is given, the first one runs. */
 export const commands = {
   run: command({ lasts: true, flags: { config }, body: async () => (await import('./run.ts')).run }).doc(
     'connect the configured hubs to MQTT until the command is stopped',

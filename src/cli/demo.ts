@@ -84,7 +84,7 @@ function invitation({ mqtt, http, hubs }: Config, app: string, page?: string): s
 
 const TRIES = 100
 
-/** Returns the first free port from `wanted` on, but not `used`. If the next 100 ports are in use, returns `wanted`. */
+/** Returns the first free port from `wanted` on, excluding `used`; `wanted` if 100 consecutive ports are in use. */
 async function firstFreePort({ host, port: wanted }: { host: string; port: number }, used?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = port === used ? undefined : await freePort(host, port)

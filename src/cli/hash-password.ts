@@ -20,7 +20,7 @@ export async function readPassword(input: NodeJS.ReadableStream): Promise<string
   }
   // The replacement for invalid bytes would become part of the password.
   if (first.includes('\uFFFD')) throw new UsageError('standard input: the password is not valid UTF-8 text')
-  // Refuse a hash: if it were hashed again, only the entered hash itself would be accepted as the password.
+  // Reject a hash: if it were hashed again, only the entered hash itself would be accepted as the password.
   if (v.is(pagePassword, first) && !isHash(first)) return first
   throw new UsageError('standard input: expected at least 8 characters in one line, not a hash')
 }

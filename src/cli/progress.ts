@@ -1,7 +1,7 @@
 /** Shows progress in one line of the terminal. Prints nothing if the output is not a terminal. */
 
 const STEP_MS = 200
-const PATIENCE_SECONDS = 2
+const SHOW_AFTER_SECONDS = 2
 const CLEAR_LINE = '\r\u001b[K'
 
 type Terminal = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>
@@ -26,7 +26,7 @@ export function waiting(what: string, terminal: Terminal = process.stderr): () =
   let isShown = false
   const show = () => {
     const seconds = Math.round((performance.now() - startedAt) / 1000)
-    if (seconds < PATIENCE_SECONDS) return
+    if (seconds < SHOW_AFTER_SECONDS) return
     terminal.write(`${CLEAR_LINE}${what}: ${seconds} s`)
     isShown = true
   }

@@ -29,7 +29,7 @@ export async function daemon(
   const { log: wanted, http } = result.loaded.config
   // Keep the latest log lines in memory only if the page can show them.
   const log = createLog({ ...wanted, secrets: result.loaded.secrets, keep: http.enabled && http.page })
-  exitOnMistake(log)
+  exitOnBug(log)
   const { signal, onReload } = daemonSignals()
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
   const app = await import('../app.ts')
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // On a reload, refuse an empty file: an editor may not have finished writing it, and it would remove all hubs.
+    // On a reload, reject an empty file: an editor may not have finished writing it, and it would remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -79,7 +79,7 @@ async function load(request: LoadOptions) {
 }
 
 /** Exits on a bug. The broker then publishes the bridge's will, which informs the subscribers. */
-function exitOnMistake(log: Log): void {
+function exitOnBug(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')
     process.exit(exitCodes.failed.code)

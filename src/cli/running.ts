@@ -53,7 +53,7 @@ const MAY_BE_ELSEWHERE =
 const anotherProgram = ({ host, port }: HealthAddress, doubt = '') =>
   new ExpectedError(`another program answers at ${host}:${port}${doubt}`)
 
-/** The answers by which hub2mqtt differs from any other program on the same port. */
+/** The answers that distinguish hub2mqtt from any other program on the same port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000

@@ -25,7 +25,7 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-/** Opens the rollouts. With a membership, also loads the code of fleets and opens the fleet. */
+/** Creates the rollouts. With a membership, also loads the code of fleets and creates the fleet member. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
   const { live, log, ...rest } = options
   const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)

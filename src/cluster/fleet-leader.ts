@@ -26,7 +26,7 @@ export function fleetLeader({ base, ...options }: LoopOptions & { readonly base:
   const topics = createTopics(base)
   const rows = ['bridgeInfo', 'bridgeHealth', 'bridgeLogLevel', 'bridgeDiscovery'] as const
   const obsolete = new Set(rows.map((row) => topics.of(row, {})))
-  const hails = topics.of('bridgePresence', {})
+  const presenceTopic = topics.of('bridgePresence', {})
   let running: { readonly loop: ConnectionLoop; readonly presence: Presence } | undefined
 
   function start(): void {
@@ -37,7 +37,7 @@ export function fleetLeader({ base, ...options }: LoopOptions & { readonly base:
       connection.publish(link.stateTopic, 'online', RETAINED, () => {})
     }
     const presence = new Presence({
-      ...{ topic: hails, startedAt: STARTED_AT, instance: INSTANCE, hubs: new Map(), clock, log },
+      ...{ topic: presenceTopic, startedAt: STARTED_AT, instance: INSTANCE, hubs: new Map(), clock, log },
       link: { send: (topic, text) => running?.loop.connection?.publish(topic, text, { qos: 1 }, () => {}) },
       onChange: () => {},
       onOtherActive: () => {},
@@ -50,15 +50,15 @@ export function fleetLeader({ base, ...options }: LoopOptions & { readonly base:
         await connection.subscribe(link.stateTopic, { qos: 1 })
         publish(connection)
         loop.ready(connection.protocol)
-        for (const topic of [hails, ...obsolete]) await connection.subscribe(topic, { qos: 1 })
+        for (const topic of [presenceTopic, ...obsolete]) await connection.subscribe(topic, { qos: 1 })
         presence.connected(false)
       },
       onPublish: ({ topic, payload, retain }) => {
         const { connection } = loop
-        if (topic === hails) presence.receive({ payload: Buffer.from(payload), retain })
+        if (topic === presenceTopic) presence.receive({ payload: Buffer.from(payload), retain })
         else if (obsolete.has(topic) && retain) connection?.publish(topic, '', RETAINED, () => {})
         if (topic !== link.stateTopic || payload.toString() === 'online' || connection === undefined) return
-        // The broker may publish the `offline` will of a former leader late, so publish `online` again.
+        // The broker may publish the `offline` will of a previous leader late, so publish `online` again.
         clock.after(Math.max(0, publishedAt + REPEAT_MS - clock.elapsed()), () => {
           if (loop.connection === connection && !loop.stopped) publish(connection)
         })

@@ -106,8 +106,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     const part = log.child({ part: 'fleet' })
     const name = `hub2mqtt ${membership.member}`
     const store = new NatsStore({ servers, login, bucket, quietMs: lease, name, clock, log: part })
-    const isFit = () => port?.link.status().protocol !== null
-    const how = { member: membership.member, leaseMs: lease, store, resources, onChange: changed, isFit, clock }
+    const isHealthy = () => port?.link.status().protocol !== null
+    const how = { member: membership.member, leaseMs: lease, store, resources, onChange: changed, isHealthy, clock }
     return { fleet: new LeasedFleet({ ...how, log: part }), store }
   }
 
@@ -206,7 +206,7 @@ export function followPeers(
     return Object.hasOwn(live.value.hubs, own.owner.hub)
   }
   return (topic, payload) => {
-    // Check the topic's end first, because most topics belong to apps.
+    // Check the end of the topic first, which is fast and excludes most topics, because they belong to apps.
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }

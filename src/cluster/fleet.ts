@@ -1,4 +1,4 @@
-/** Shares hubs among the bridges of a fleet by configured numbers. `leased.ts` shares hubs by leases. */
+/** Distributes hubs among the bridges of a fleet by configured numbers. `leased.ts` distributes hubs by leases. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
@@ -34,7 +34,7 @@ export interface Fleet {
 /** Returns the name of a numbered member. The number in the name starts at 1, `index` at 0. */
 const shardName = (index: number) => `shard-${index + 1}`
 
-/** Shares hubs by number. If a member fails, no other member takes over its share. */
+/** Distributes hubs by number. If a member fails, no other member takes over its share. */
 export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
@@ -73,7 +73,7 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
 const BYTES = 6
 
 /**
- * Returns the member that owns a resource, by rendezvous hashing. For each resource, every member has a number, and the
+ * Returns the member that owns a resource, by rendezvous hashing. For each resource, each member gets a number, and the
  * member with the highest number owns the resource. When a member joins or leaves, only its own share moves.
  * `undefined` if there are no members.
  */

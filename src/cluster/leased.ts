@@ -1,6 +1,6 @@
 /**
- * Shares hubs by leases. Each member renews its own row in a store; a roster lists the members of the current epoch;
- * rendezvous hashing over the roster assigns the hubs. Three rules prevent two members from serving the same hub:
+ * Distributes hubs by leases. Each member renews its own row in a store. A roster lists the members of the current
+ * epoch, and rendezvous hashing over the roster assigns the hubs. Three rules keep two members from serving one hub:
  *
  * 1. A member acts only for four fifths of the lease, by its own clocks, from the start of its latest renewal.
  * 2. A member is written off only if its row has not changed for a whole lease: another member then overwrites the row,
@@ -22,11 +22,11 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** Returns the resources to share, as the same array until the resources change. */
+  /** Returns the resources to distribute; the same array until the resources change. */
   readonly resources: () => readonly string[]
   readonly onChange: () => void
   /** Returns whether this member can serve hubs. A member without a connection to the broker cannot. */
-  readonly isFit: () => boolean
+  readonly isHealthy: () => boolean
   readonly clock: Clock
   readonly log: Logger
   /** Creates a nonce; default: random. */
@@ -36,10 +36,10 @@ export interface LeasedOptions {
 const RENEWALS = 5
 /** Number of attempts per lease after a failed renewal. */
 const ATTEMPTS = 15
-/** Number of leases for which a member may be unfit. Most brokers restart within this time, so that no hub moves. */
-const UNFIT = 2
+/** After this many leases without a broker, a member hands over its hubs. Most brokers restart earlier. */
+const UNHEALTHY = 2
 /** Time limit for leaving, in milliseconds. If leaving fails, the other members wait until the lease ends. */
-const FAREWELL_MS = 2_000
+const LEAVE_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly member: string
@@ -63,9 +63,9 @@ export class LeasedFleet implements Fleet {
   #turning = false
   #again = false
   #stopped = false
-  /** When this member became unfit, in `clock.elapsed()` milliseconds; `undefined` while it is fit. */
-  #unfitSince: number | undefined
-  /** Whether this member has left its hubs to the other members until it is fit again. */
+  /** When this member became unhealthy, in `clock.elapsed()` milliseconds; `undefined` while it is healthy. */
+  #unhealthySince: number | undefined
+  /** Whether this member has handed over its hubs to the other members until it is healthy again. */
   #isAway = false
   #cancelTurn: () => void = () => {}
   #cancelRenewal: () => void = () => {}
@@ -145,7 +145,7 @@ export class LeasedFleet implements Fleet {
     this.#stopped = true
     this.#cancelTurn()
     await this.#release()
-    return await within(this.#options.clock, FAREWELL_MS, this.#leave())
+    return await within(this.#options.clock, LEAVE_MS, this.#leave())
   }
 
   #release(): Promise<void> {
@@ -236,16 +236,16 @@ export class LeasedFleet implements Fleet {
   async #turnOnce(): Promise<void> {
     this.#options.onChange()
     if (this.#isAway) {
-      if (this.#options.isFit()) this.#comeBack()
+      if (this.#options.isHealthy()) this.#comeBack()
       return
     }
-    const isUnfit = this.#isUnfit()
+    const isUnhealthy = this.#isUnhealthy()
     if (!this.#lease.holds) {
       // Write off a member with the same name: its process may have been killed.
       if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
       return
     }
-    if (isUnfit) {
+    if (isUnhealthy) {
       await this.#goAway()
       return
     }
@@ -264,10 +264,10 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  #isUnfit(): boolean {
-    const { isFit, clock, leaseMs } = this.#options
-    this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
-    if (this.#unfitSince === undefined || clock.elapsed() - this.#unfitSince < UNFIT * leaseMs) return false
+  #isUnhealthy(): boolean {
+    const { isHealthy, clock, leaseMs } = this.#options
+    this.#unhealthySince = isHealthy() ? undefined : (this.#unhealthySince ?? clock.elapsed())
+    if (this.#unhealthySince === undefined || clock.elapsed() - this.#unhealthySince < UNHEALTHY * leaseMs) return false
     return Object.keys(this.#rows.roster?.record.members ?? {}).some((name) => name !== this.member)
   }
 
@@ -281,7 +281,7 @@ export class LeasedFleet implements Fleet {
 
   #comeBack(): void {
     this.#isAway = false
-    this.#unfitSince = undefined
+    this.#unhealthySince = undefined
     // If leaving failed, the old lease may still be valid, but it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()

@@ -14,7 +14,7 @@ import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  /** Called before each connection. With `renew`, the server refused the login, so read it again. Default: no login. */
+  /** Called before each connection. `renew`: the server rejected the login, so read it again. Default: no login. */
   readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
@@ -49,7 +49,7 @@ export function accessTo(servers: readonly string[], login: () => Credentials) {
     },
     // The client ignores the scheme, so without this option, only the server decides whether to use TLS.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
-    // The configured addresses are reachable, but the server names that a cluster announces may not be.
+    // The configured addresses are reachable, but the server names that a cluster announces might not be.
     ignoreClusterUpdates: true,
   }
 }
@@ -84,11 +84,11 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   create(key: string, value: string): Promise<number> {
-    return this.#decisive(() => this.#in(key, (kv, name) => kv.create(name, value)))
+    return this.#checkedWrite(() => this.#in(key, (kv, name) => kv.create(name, value)))
   }
 
   update(key: string, value: string, revision: number): Promise<number> {
-    return this.#decisive(() => this.#in(key, (kv, name) => kv.update(name, value, revision, CALL_MS)))
+    return this.#checkedWrite(() => this.#in(key, (kv, name) => kv.update(name, value, revision, CALL_MS)))
   }
 
   async get(key: string): Promise<Row | undefined> {
@@ -119,7 +119,7 @@ export class NatsStore implements Store, AsyncDisposable {
     return call(kv, nameOf(mark, key))
   }
 
-  async #decisive(write: () => Promise<number>): Promise<number> {
+  async #checkedWrite(write: () => Promise<number>): Promise<number> {
     try {
       return await write()
     } catch (error) {
@@ -165,7 +165,7 @@ export class NatsStore implements Store, AsyncDisposable {
       pingInterval: PING_MS,
       maxPingOut: 2,
       maxReconnectAttempts: -1,
-      // By default, a second refusal ends the connection permanently, but the password may be corrected later.
+      // By default, a second rejected login ends the connection permanently, but the password may be corrected later.
       ignoreAuthErrorAbort: true,
       reconnectTimeWait: AGAIN_MS,
     })
@@ -223,7 +223,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be created`)
   }
 
-  /** Passes on changes of the bucket. Returns if the watch is silent for too long. */
+  /** Passes on changes of the bucket. Returns if the watch is silent for too long, or a new bucket has replaced it. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -265,7 +265,7 @@ const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** Returns the key in a name with the current mark or a former mark; `undefined` for any other name. */
+/** Returns the key in a name with the current mark or an earlier mark; `undefined` for any other name. */
 export function keyIn(name: string): string | undefined {
   const [mark = ''] = name.split('.', 1)
   return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined
@@ -282,7 +282,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Writes a new mark if the bucket has no valid mark or still has `former`. Of several writes, the first counts. */
+/** Returns the mark. If it is missing, invalid or `former`, writes a new mark; fails if another write came first. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const entry = await kv.get(MARK_KEY)
   const text = entry === null ? '' : textOf(entry)

@@ -47,7 +47,7 @@ type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 interface Handlers {
   /** Called after a successful renewal that began at `from`. */
   onRenewed(from: Instant): void
-  /** Called when another process has overwritten the row. Resolves when this member serves no more resources. */
+  /** Called when another process has overwritten the row. Resolves when this member serves nothing any longer. */
   onReplaced(): Promise<void>
 }
 
@@ -105,8 +105,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
         log.debug({ err: error }, 'the lease could not be renewed')
         return false
       }
-      const inTheWay = await resolve()
-      return inTheWay !== undefined && found === undefined && (await writeOnce(inTheWay))
+      const existing = await resolve()
+      return existing !== undefined && found === undefined && (await writeOnce(existing))
     }
   }
 
@@ -123,7 +123,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
    */
   async function resolve(): Promise<Row | undefined> {
     const found = await rows.read(key).catch(() => null)
-    // The row was purged, or the store was replaced; only the store can distinguish these. Do not rewrite the row here,
+    // The row was purged, or the store was replaced; only the store can tell which. Do not rewrite the row here,
     // because the write could reach a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
@@ -138,7 +138,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     revision = undefined
     row.firstRevision = 0
     row.adopted = 0
-    // Wait until everything has stopped. Until then, a new lease would be mistaken for the former lease.
+    // Wait until everything has stopped. Until then, a new lease would be mistaken for the previous lease.
     await handlers.onReplaced()
     return found
   }

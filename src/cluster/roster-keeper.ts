@@ -90,12 +90,12 @@ export function rosterKeeper(options: Options, rows: Rows, onChange: () => void)
   }
 
   /**
-   * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
-   * - If no record was known, the watch has missed it. A member that has died does not write again, so only a read can
-   *   find its record.
-   * - If its revision is lower than the known revision, it is the same record as counted by a different server, or a
-   *   former record. A second write, over the lower revision, lets the store decide.
-   * - If the record no longer exists, it was purged, or was lost with its store.
+   * Writes a key if its revision is still `before`; without `before`, creates the key. On a conflict, reads the key:
+   * - If `before` is missing, the watch has missed the record. Its member may be dead and never write it again, so only
+   *   this read can find it.
+   * - If the revision is lower than `before`, a different server numbered the same record, or the read was outdated.
+   *   Writes again with the lower revision as the condition, so that the store decides.
+   * - If the key no longer exists, it was purged, or its store was lost.
    */
   async function put(key: string, value: string, before: number | undefined): Promise<void> {
     try {

@@ -76,7 +76,7 @@ export class Rows {
     return found
   }
 
-  /** Records a value that was read, written or watched. Returns whether the value is new. */
+  /** Records a value that was read, written or reported by the watch. Returns whether the value is new. */
   saw(key: string, { value, revision }: Row): boolean {
     const seenAt = this.#clock.elapsed()
     const name = memberOf(key)

@@ -13,7 +13,7 @@ interface UrlRules {
   readonly schemes: readonly string[]
   readonly withPath: readonly string[]
   readonly example: string
-  /** The end of the message that the address must not contain a user name or password. */
+  /** The end of the message about an address that contains a user name or password. */
   readonly credentials: string
 }
 
@@ -108,7 +108,7 @@ export const apiKey = text({
   pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 
-/** Refuses control characters, such as a line break that was copied by mistake. */
+/** Rejects control characters, such as a line break that was copied by mistake. */
 export const password = text({
   name: 'secret',
   expected: 'the password in one line, without control characters',

@@ -55,7 +55,7 @@ export function withLogin(access: BrokerOptions, mqtt: Mqtt): BrokerOptions {
   return { ...access, username, password }
 }
 
-/** Reads the file at once, and again for each connection. Uses the former content if the file cannot be read then. */
+/** Reads the file now, and again for each connection. If a later read fails, uses the previous content. */
 function pem(path: string | undefined, log: Pick<Logger, 'warn'> | undefined): (() => Buffer) | undefined {
   if (path === undefined) return undefined
   let content = readPlain(path)
@@ -84,7 +84,7 @@ export function brokerUrls({
 }
 
 /**
- * @param others filters of other clients' topics that are read as well
+ * @param others filters of topics of other clients, which the link also reads
  * @param mayAct whether the bridge may publish more than its own state; default: always
  */
 export function linkOptions(
@@ -141,8 +141,8 @@ const instance = (number: number, server?: Server) => ({
 })
 
 /**
- * Claims the lowest number under `name` that no other process of this machine has; 0 if the system refuses local
- * sockets. The system releases the number when the process ends, even after a crash.
+ * Claims the lowest number under `name` that no other process of this machine has; 0 if the system does not allow
+ * local sockets. The system releases the number when the process ends, even after a crash.
  */
 export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)

@@ -124,8 +124,8 @@ function parse(text: string) {
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
   // Report all duplicate keys, but only the first syntax error, because it may cause misleading errors after it.
-  const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
-  const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
+  const faults = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
+  const wrong = faults.length > 0 ? faults.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   if (wrong.length > 0) {
     return wrong.map(({ code, at }) => {
       const { line, col } = lines.linePos(at)

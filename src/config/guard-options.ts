@@ -45,8 +45,8 @@ const quietHours = text({
 })
 
 /** Defines values by app pattern; the first match applies. The example in messages is JSON, for use in variables. */
-const byApp = <S extends v.GenericSchema>(value: S, such: unknown) => {
-  const example = { 'com.athom.hue': such }
+const byApp = <S extends v.GenericSchema>(value: S, sample: unknown) => {
+  const example = { 'com.athom.hue': sample }
   const expected = `values by app such as ${JSON.stringify(example)}`
   return option(map(value, expected), { default: new Map<string, never>(), example })
 }

@@ -1,4 +1,4 @@
-/** Reads and watches a folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options. */
+/** Reads and watches a folder with one file per hub, `<name>.yaml`, `.yml` or `.json`, which has the hub's options. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import * as v from 'valibot'
@@ -51,7 +51,7 @@ export const CHECK_MS = 10_000
 /**
  * Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now).
  * @param onChange returns whether the change was applied. If not, it is called again at each check, because the cause
- *   may be outside the folder: the file of a secret may be missing still, or the mode of a file may be wrong
+ *   may be outside the folder: the file of a secret may still be missing, or the mode of a file may be wrong
  */
 export async function watchFolder(
   { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },

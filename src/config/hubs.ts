@@ -34,8 +34,8 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   const root = valueIn(file, 'hubs')
   if (root === undefined) return []
   if (!(root instanceof Map)) {
-    const such = example(file.path, ['hubs', 'home', 'url'])
-    mistakes.add(subjectOf(file, ['hubs']), `expected hubs by name, such as ${such}`, 'hubs')
+    const sample = example(file.path, ['hubs', 'home', 'url'])
+    mistakes.add(subjectOf(file, ['hubs']), `expected hubs by name, such as ${sample}`, 'hubs')
     return []
   }
   return [...root].flatMap(([key, value], at): NamedHub[] => {
@@ -43,8 +43,8 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
     const subject = subjectOf(file, ['hubs', name])
     const isGroup = value === null || value instanceof Map
     if (KEYS.includes(name) && !isGroup) {
-      const such = example(file.path, ['hubs', 'home', name])
-      mistakes.add(subject, `expected a hub's name above it: ${such}`, 'hubs')
+      const sample = example(file.path, ['hubs', 'home', name])
+      mistakes.add(subject, `expected a hub's name above it: ${sample}`, 'hubs')
     } else if (!v.is(hubName, name)) {
       const isShown = mistakes.name(name) !== undefined
       mistakes.add(isShown ? subject : `a hub's name (${file.where(['hubs', name])})`, EXPECTED_NAME, 'hubs')
@@ -70,10 +70,10 @@ function hubOfEnvironment(env: Environment, inFiles: readonly string[], mistakes
 }
 
 const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
-  const such = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
+  const hint = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
   const name = environmentName(`hub.${path}`)
   const variable = option.sensitive ? `${name} (or ${name}_FILE)` : name
-  return `missing; give ${path}${such} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
+  return `missing; give ${path}${hint} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
 }
 
 /** Returns the valid hubs by name, and adds the mistakes of invalid hubs. */
@@ -90,9 +90,9 @@ export function readHubs({ file, env, reading, folder, required }: HubsRequest):
   }
   const own = hubOfEnvironment(env, [...files.keys()], mistakes)
   const names = new Set([...files.keys(), ...(own === undefined ? [] : [own])])
-  const none = valueIn(file, 'hubs')
-  const isMeant = (none instanceof Map && none.size === 0) || folder !== undefined
-  if (names.size === 0 && required && !isMeant && !mistakes.concerns('hubs')) {
+  const section = valueIn(file, 'hubs')
+  const isIntended = (section instanceof Map && section.size === 0) || folder !== undefined
+  if (names.size === 0 && required && !isIntended && !mistakes.concerns('hubs')) {
     const [url, key] = [environmentName('hub.url'), environmentName('hub.api_key')]
     mistakes.add(
       'hubs',

@@ -28,7 +28,7 @@ export class LiveConfig implements Live {
   /** Number of files in the folder of `hubs_dir` when it was last applied; `null` if no folder is configured. */
   #hubFiles: number | null
   #isRecheck = false
-  /** The mistakes that the last reading of the sources has found. */
+  /** The mistakes that were found when the sources were last read. */
   #mistakes: readonly string[] = []
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
   #cancelRecheck: () => void = () => {}
@@ -56,7 +56,7 @@ export class LiveConfig implements Live {
 
   /**
    * Applies the changes that can take effect at run time, and logs all others. Ignores an invalid configuration.
-   * @param isRetry whether to ignore mistakes that were logged before
+   * @param isRetry whether to skip logging mistakes that are already in the log
    * @returns whether the configuration was valid
    */
   readonly reload = (isRetry = false): boolean => {
@@ -81,10 +81,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** Returns `undefined` if the new configuration is invalid. Includes the known hubs if these must be kept for now. */
+  /** Returns `undefined` if the new configuration is invalid. Includes the current hubs if they must be kept. */
   #readValid(isRetry: boolean): Loaded | undefined {
     const log = this.#log
-    const { loaded, isKnown } = this.#look()
+    const { loaded, isKnown } = this.#readAgain()
     if (loaded instanceof ConfigError) {
       if (isRetry && isKnown) return undefined
       for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
@@ -130,7 +130,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** Call this when a hub has refused its key. Returns whether a new key was found. If so, the hub uses the new key. */
+  /** Call this when a hub has rejected its key. Returns whether there is a new key, which the hub then uses. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -140,10 +140,10 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** Reads the user name and password for the broker again. Call this when the broker has refused them. */
+  /** Reads the user name and password for the broker again. Call this when the broker has rejected them. */
   readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
 
-  /** Reads the user name and password for NATS again. Call this when NATS has refused them. */
+  /** Reads the user name and password for NATS again. Call this when NATS has rejected them. */
   readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
 
   #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {
@@ -158,15 +158,15 @@ export class LiveConfig implements Live {
 
   /** Reads the sources again to find a changed secret. */
   #reread(): Config | undefined {
-    const { loaded, isKnown } = this.#look()
+    const { loaded, isKnown } = this.#readAgain()
     if (!(loaded instanceof ConfigError)) return loaded.config
     const { mistakes } = loaded
     if (!isKnown) this.#log.warn({ mistakes }, 'refused credentials cannot be read again: the configuration is invalid')
     return undefined
   }
 
-  /** Also returns whether the last reading has found the same mistakes. */
-  #look() {
+  /** Reads the sources. Also returns whether the previous read found the same mistakes. */
+  #readAgain() {
     const loaded = this.#read()
     const known = this.#mistakes
     this.#mistakes = loaded instanceof ConfigError ? loaded.mistakes : []

@@ -145,9 +145,9 @@ const ADDRESS = ['http.host', 'http.port'] as const
 
 /**
  * Loads the HTTP options for programs other than the daemon. All other options may be invalid, and the file need not
- * be valid YAML. Returns the default of an option that has a mistake. `ofAddress` has the mistakes in the host and the
- * port. If the file is not valid YAML, its text is searched for these options, and mistakes in this text are ignored,
- * because the text that was found may be something else.
+ * be valid YAML. An option with a mistake has its default. `ofAddress` contains the mistakes in the host and the port.
+ * If the file is not valid YAML, searches its text for these options, and ignores mistakes in the found text, because
+ * it may be something else.
  */
 export function loadHttpConfig(request: LoadOptions) {
   const opened = open(request)

@@ -2,7 +2,7 @@
 import { UsageError } from '../base/errors.ts'
 import type { Keys } from './file.ts'
 
-/** The mistakes of a configuration. At the start, the process exits before it opens any connection or listener. */
+/** The mistakes of a configuration. At startup, the process exits before it opens any connection or listener. */
 export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
   /** Each line contains the key and its place, what was expected, and how to fix the mistake. */
@@ -42,7 +42,7 @@ export class Mistakes {
   /** Returns whether a mistake was added with this `path`. */
   readonly concerns = (path: string): boolean => this.#failed.has(path)
 
-  /** Returns `, but it is "abc"` for a refused value that may be shown, otherwise an empty string. */
+  /** Returns `, but it is "abc"` for a rejected value that may be shown, otherwise an empty string. */
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)

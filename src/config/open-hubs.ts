@@ -14,7 +14,7 @@ import { camelKeys } from './table.ts'
 type OpenHub = BridgedHub & { readonly pulse: Pulse }
 
 interface HubsOptions {
-  /** `renewKey` reads a key again after its hub has refused it, and returns whether the key has changed. */
+  /** `renewKey` reads a key again after its hub has rejected it, and returns whether the key has changed. */
   readonly live: Live & { renewKey(name: string): boolean }
   /** The API keys and tokens that must not appear in messages or topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
@@ -80,7 +80,7 @@ export class Hubs implements AsyncDisposable {
     return closing.finally(() => this.#closing.delete(closing))
   }
 
-  /** Returns by hub the commands that the configuration, the key or the hub refuses, each with the reason. */
+  /** Returns, for each hub, the commands that the configuration, the key or the hub refuses, with the reasons. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
     return Object.fromEntries([...this.all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
@@ -94,7 +94,7 @@ export class Hubs implements AsyncDisposable {
     for (const { hub } of this.all.values()) hub.apps.hideUnshown()
   }
 
-  /** Applies the configured filters, and hides apps that would put an API key or a token into topics. */
+  /** Applies the configured filters, and hides apps with an API key or a token in their ids, which become topics. */
   #filterOf(name: string): (appId: string) => boolean {
     const { live, keys, log } = this.#options
     const { include, exclude } = live.value.apps

@@ -12,7 +12,7 @@ export async function isOurs(path: string): Promise<boolean> {
     await access(dirname(path), constants.W_OK | constants.X_OK)
     const found = await lstat(path).catch(orMissing)
     if (found === undefined) return true
-    // Refuse symbolic links, because another program may manage the target.
+    // Reject symbolic links, because another program may manage the target.
     return found.isFile() && (process.getuid === undefined || found.uid === process.getuid())
   } catch {
     return false

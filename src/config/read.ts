@@ -32,7 +32,7 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const MIN_TOKEN_LENGTH = 16
 
-/** Returns the problems of a value, each with its place. If several forms are permitted, uses the closest form. */
+/** Returns the problems of a value, each with its place. If several forms are permitted, uses the closest one. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,

@@ -1,4 +1,4 @@
-/** Schemas for the kinds of option values. Messages state what was expected; `read.ts` may add the refused value. */
+/** Schemas for the kinds of option values. Messages state what was expected; `read.ts` may add the rejected value. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
@@ -7,7 +7,7 @@ import { type Option, option } from './table.ts'
 /** The properties of a schema that tables and messages need. */
 export interface About {
   readonly name: string
-  /** Whether `read.ts` may show a refused value; never set for text that could be a secret. Default: `false`. */
+  /** Whether `read.ts` may show a rejected value; never set for text that could be a secret. Default: `false`. */
   readonly quotable?: true
 }
 
@@ -48,7 +48,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // A list may also be written as JSON, because its items may be of other types than strings.
+  // A list may also be written as JSON, because its items need not be strings.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')

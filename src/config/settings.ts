@@ -13,11 +13,11 @@ export const settingName = v.pipe(
   v.notValues(['', '.', '..'], 'expected the name of a setting, which cannot be empty, "." or ".."'),
 )
 
-/** An object with fixed keys. `such` is an example of a value, for messages. */
-function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
+/** An object with fixed keys. `sample` is an example of a value, for messages. */
+function kind<const E extends v.ObjectEntries>(entries: E, sample: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {
-    if (expected !== 'never') return `missing; expected a value such as ${such}`
+    if (expected !== 'never') return `missing; expected a value such as ${sample}`
     return `there is no such key${didYouMean(String(input), keys) || `; there are ${keys.join(', ')}`}`
   })
   return v.pipe(object, v.readonly())

@@ -13,7 +13,7 @@ export function tokenFileOf({ token_file }: { readonly token_file: string | null
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** Returns the stored token; `undefined` if another user can read or has created its file, or it is no regular file. */
+/** Returns the stored token; `undefined` if another user created or can read the file, or it is no regular file. */
 export function readToken(file: string): string | undefined {
   const found = readTokenFile(file)
   return found?.isPrivate ? found.token : undefined

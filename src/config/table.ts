@@ -98,7 +98,7 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
 }
 
-/** Merges the sources' values, highest precedence last, over the defaults. @throws if a schema refuses its default */
+/** Merges the sources' values, highest precedence last, over the defaults. @throws if a schema rejects its default */
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
     const value = written === null ? null : v.parse(schema, written)

@@ -64,7 +64,7 @@ const SERVICE = /^HUB2MQTT_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_[A-Z]+)/
 const isOfService = (name: string, text: string) =>
   SERVICE.test(name) || (name === 'HUB2MQTT_PORT' && text.includes('://'))
 
-/** Docker's `--env-file` and Kubernetes keep quotes, which a shell removes. A secret may have quotes, so only warn. */
+/** Docker's `--env-file` and Kubernetes keep quotes, which a shell removes. A secret may contain them, so only warn. */
 const inQuotes = (text: string) => ['"', "'"].some((quote) => text.startsWith(quote) && text.endsWith(quote))
 
 export function checkVariables(env: Environment, known: readonly string[], { mistakes, warnings }: Reading): void {

@@ -23,7 +23,7 @@ import { dueAfter, isDue, isOn, isRestarting, settle, WatchedApp } from './watch
 
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
-  take(turn, input)
+  handle(turn, input)
   // Usage changes are by far the most frequent inputs, and never make an action due.
   const isUsage = input.kind === 'requested' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) proceed(turn)
@@ -31,7 +31,7 @@ export function decide(hub: WatchedHub, input: Input, context: Context): Decisio
   return turn
 }
 
-const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
+const HANDLERS: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
   activate,
   configured,
@@ -52,8 +52,8 @@ const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => 
   },
 }
 
-function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
-  TAKE[input.kind](turn, input)
+function handle<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
+  HANDLERS[input.kind](turn, input)
 }
 
 /** Called immediately before the order is carried out. */
@@ -104,7 +104,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appRemoved(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // Remember no apps if all apps disappeared only because the configuration or the hub has changed.
+  // Forget all remembered apps if the list became empty only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -120,16 +120,16 @@ function appChanged(turn: Turn, before: App | undefined, after: App): void {
   const watched = hub.apps.get(after.id)
   if (watched === undefined) appAdded(turn, after)
   else if (turn.isActing) inputs.changed(turn, watched, before ?? watched.app, after)
-  else see(watched, after)
+  else recordApp(watched, after)
 }
 
-/** Records the app's data without a decision, because this bridge is not active or the guardian is off. */
-function see(watched: WatchedApp, app: App): void {
+/** Records the app's data without a decision about it, because this bridge is not active or the guardian is off. */
+function recordApp(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
 }
 
-/** Handles an app that is new, or that is back after less than a day. */
+/** Handles an app that is new, or that reappears within a day. */
 function appAdded(turn: Turn, app: App): void {
   const { hub } = turn
   const remembered = hub.gone.take(turn.now, app.id)
@@ -137,7 +137,7 @@ function appAdded(turn: Turn, app: App): void {
   const watched = isBack ? remembered : new WatchedApp(app, turn.now)
   hub.apps.set(app.id, watched)
   turn.hasMoved = true
-  if (!turn.isActing) see(watched, app)
+  if (!turn.isActing) recordApp(watched, app)
   else if (isBack) {
     inputs.changed(turn, watched, watched.app, app)
     turn.facts.add(app.id)
@@ -198,7 +198,7 @@ function activate(turn: Turn, { restore }: InputOf<'activate'>): void {
 function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
   const { hub } = turn
   for (const watched of hub.apps.values()) {
-    // Check again whatever has postponed the restart, because the configuration may no longer contain it.
+    // Make a postponed restart due now, so that its obstacles are checked again under the new configuration.
     if (watched.watch.dueAt === watched.postponedTo) watched.watch = { ...watched.watch, dueAt: turn.now }
     inputs.limitWait(turn, watched)
     if (turn.isActing && wasOn) settle(turn, watched)
@@ -226,7 +226,7 @@ function skipTime(watched: WatchedApp, ms: number, now: number): void {
   if (watched.away !== undefined) watched.away = { ...watched.away, since: watched.away.since + ms }
 }
 
-/** Plans the restarts that are configured for a start of the hub, unless the hub was only unreachable. */
+/** Plans the restarts of `guard.after_boot` when the hub has started, unless the hub was only unreachable. */
 function booted(turn: Turn, { at: reportedAt }: InputOf<'booted'>): void {
   const { hub } = turn
   const before = hub.boot

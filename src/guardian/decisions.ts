@@ -1,4 +1,4 @@
-/** The guardian's decisions. For each function here, at least one test must fail if the function decides wrongly. */
+/** The guardian's decisions. For each function, at least one test must fail if its decision is wrong. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -23,7 +23,7 @@ export const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** An obstacle to a restart: a time to wait for, a temporary condition, or a decision not to restart at all. */
+/** An obstacle to a restart: the time when it ends, `hold` for a temporary condition, or a decision not to restart. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -86,7 +86,7 @@ export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'):
   if (version !== null && version === offered) return false
   const severity = severityOf(version, offered) ?? 'major'
   if (severity !== 'none') return STEPS.indexOf(severity) <= STEPS.indexOf(largest)
-  // If the opposite step is not larger, the versions differ only in their spelling or build metadata.
+  // If the reverse step is not an upgrade either, the versions differ only in their spelling or build metadata.
   return largest === 'major' && severityOf(offered, version) === 'none'
 }
 

@@ -1,11 +1,11 @@
-/** Keeps apps for a day after a hub stops listing them, because a list can be wrong, and an app can be reinstalled. */
+/** Remembers apps for a day after a hub stops listing them: a list can be wrong, and an app can be reinstalled. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const MEMORY_MS = 24 * HOUR_MS
-/** Maximum number of remembered apps per hub. If there are more, the newest are kept. */
+/** Maximum number of remembered apps per hub. If there are more, the apps that disappeared last are kept. */
 const MAX_APPS = 50
 /** Limits on the data on the broker: history entries per app, and the total number of characters. */
 const MAX_ENTRIES = 5
@@ -38,7 +38,7 @@ export function newGoneApps(shows: (app: string) => boolean) {
     return state
   }
 
-  /** Returns all apps with as much history as fits or, if no history fits, the newest apps without history. */
+  /** Returns all apps with as much history as fits. If no history fits, returns only the newest apps that fit. */
   function payload(now: number): readonly GoneApp[] {
     forget(now)
     const all = [...apps].reverse().map(([app, { state, since }]): GoneApp => {

@@ -26,7 +26,7 @@ interface GuardOptions extends Pick<Context, 'isConnected'> {
 
 const MINUTE_MS = 60_000
 const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
-/** A scheduled restart that is later than this is skipped. The machine was suspended, or its clock was changed. */
+/** A scheduled restart is skipped if it is late by more than this: the machine was suspended, or its clock changed. */
 const MAX_LATE_MS = 5 * MINUTE_MS
 
 export class Guard implements Guardian {
@@ -38,7 +38,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether the configuration enables the guardian. */
   #on: boolean
-  /** Whether the guardian was ever on. Before that, it tracks no apps, which saves memory if there are many hubs. */
+  /** Whether the guardian has ever been on. Until then, it tracks no apps, which saves memory with many hubs. */
   #wasOn: boolean
   #active = false
 
@@ -167,7 +167,7 @@ export class Guard implements Guardian {
   }
 
   #decide(hub: WatchedHub | undefined, input: Input): void {
-    // An effect may end after its hub was removed.
+    // An effect may complete after its hub was removed.
     if (hub === undefined || this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
     const { events, facts, attention, effects } = decide(hub, input, this.#context())
@@ -245,7 +245,7 @@ export class Guard implements Guardian {
     this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
   }
 
-  /** Runs `task` at the times of `cron`. Checks the clock at least every `checkMs`, because the clock may be set. */
+  /** Runs `task` at the times of `cron`. Checks the clock at least every `checkMs`, because it may be changed. */
   #repeat(cron: string, timeZone: string | null, checkMs: number, task: (lateMs: number) => void): void {
     const { clock } = this.#options
     let cancel = () => {}

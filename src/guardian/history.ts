@@ -10,8 +10,8 @@ export function sinceReset(history: History, resetAfter: string | null | undefin
 }
 
 /**
- * Evaluates the history since the app last ran for `calmMs`. Returns the `times` of the counted restarts since the
- * app first had its current version, oldest first, and all `versions` of the app.
+ * Evaluates the history since the app last ran for `calmMs` without a crash or restart. Returns the `times` of the
+ * counted restarts since the latest update to a version that was new, oldest first, and all `versions` of the app.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []
@@ -23,11 +23,11 @@ export function sinceCalm(history: History, calmMs: number): { times: number[]; 
     entries.push(entry)
     if (entry.what === 'crash' || entry.what === 'restart') later = time
   }
-  const had = (entry: HistoryEntry) => [entry.version, ...(entry.what === 'update' ? [formerOf(entry)] : [])]
+  const had = (entry: HistoryEntry) => [entry.version, ...(entry.what === 'update' ? [previousOf(entry)] : [])]
   const fresh = entries.findIndex(
     (entry, i) =>
       entry.what === 'update' &&
-      [formerOf(entry), ...entries.slice(i + 1).flatMap(had)].every((one) => one !== entry.version),
+      [previousOf(entry), ...entries.slice(i + 1).flatMap(had)].every((one) => one !== entry.version),
   )
   const isCounted = (entry: HistoryEntry) =>
     isOwnRestart(entry) && ![AFTER_STORM, RETRY].includes(entry.message ?? '') && entry.reason !== 'schedule'
@@ -43,11 +43,11 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** Returns the message of an update. `formerOf` reads the earlier version from this message. */
+/** Returns the message of an update. `previousOf` reads the previous version from this message. */
 export const updatedFrom = (version: string) => FROM + version
-const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
+const previousOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 
-/** Returns the reason in the newest entry of a kind, unless a newer entry invalidates that reason. */
+/** Returns the reason of the newest entry of a kind; `undefined` if the app's version has changed since that entry. */
 export function lasting(history: History, what: HistoryEntry['what'], version: string | null): Reason | undefined {
   for (const entry of history) {
     if (entry.what === what) return entry.version === version ? (entry.reason ?? 'unknown') : undefined

@@ -14,14 +14,14 @@ import { BY, type Context, emit, mayAct, type Turn, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { countAfresh, isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
-/** How long the guardian does not act on an app after a write command. */
+/** For this long after a write command, the guardian does not act on the app. */
 export const ALONE_MS = 60_000
 /** Minimum time between two reports of growing memory for the same app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /**
- * Takes responsibility for the app, and restores the app's state from the broker.
- * @param isReload whether a reload has turned the guardian on; an app that is running then has started again
+ * Starts to watch an app, and restores its saved state, if there is one.
+ * @param isReload whether a reload has turned the guardian on; an earlier crash of a running app is then ignored
  */
 export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState | undefined, isReload = false): void {
   const { now } = turn
@@ -51,12 +51,12 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   if (hub.boot === undefined || after === undefined) return
   const due = hub.boot.at + after
   const { phase, why } = watched.watch
-  // Cancel a scheduled restart that is still waiting, because the app needs only the restart after this start.
+  // Cancel a scheduled restart that is still waiting, because the restart after the hub's start replaces it.
   if (isNow && phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
   if (isNow || due > now) watched.bootDue = due
 }
 
-/** Limits the time until the app's restart to what the current configuration can cause. */
+/** Limits the time until the app's restart to the longest time that the current configuration can cause. */
 export function limitWait(turn: Turn, watched: WatchedApp): void {
   const { hub, now, decisions, config } = turn
   const { guard } = config
@@ -99,7 +99,7 @@ function isNewCrash({ decisions }: Context, { app, watch, history }: WatchedApp)
   return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version
 }
 
-/** Whether the app has crashed and was neither restarted nor given up. */
+/** Whether the app is down, and the guardian has neither restarted it nor given up on it. */
 function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }
@@ -177,7 +177,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Updates the record of the update that is offered for the app, and for how long the offer has been seen. */
+/** Records which update is offered for the app, and for how long the offer has been seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -226,7 +226,7 @@ function checkProbes(turn: Turn, watched: WatchedApp, reportsUsage: boolean | un
   settle(turn, watched)
 }
 
-/** Call this after reading the number of devices of each app, and how many are unavailable. */
+/** Call this after reading how many devices each app has, and how many of them are unavailable. */
 export function linked(turn: Turn, links: ReadonlyMap<string, Links | null>): void {
   const { hub, now, patterns, decisions } = turn
   for (const [app, found] of links) {
@@ -287,7 +287,7 @@ export function control(turn: Turn, app: string, { enabled, snooze, forget }: Gu
   settle(turn, watched)
 }
 
-/** Postpones actions on an app after an install or a client's write, except a command to the guardian. */
+/** Postpones actions on an app after any install, and after a client's write commands other than `guard`. */
 export function commanded(turn: Turn, { about, command, phase, ok, by, starts }: GuardRun): void {
   const watched = turn.hub.apps.get(about ?? '')
   if (watched === undefined || !turn.isActing) return

@@ -9,7 +9,7 @@ interface Read {
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` if this is unknown. */
   readonly isAnswered: boolean | undefined
-  /** Milliseconds since the app last changed (`quietMs`), and for which too many devices are unavailable (`awayMs`). */
+  /** `quietMs`: time since the app last changed. `awayMs`: for how long too many devices have been unavailable. */
   readonly quietMs: number
   readonly awayMs: number
 }
@@ -63,7 +63,7 @@ export const PROBES: readonly Probe[] = [
 export class Probed {
   /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has reported usage since the app started; if not, missing figures prove nothing. */
+  /** Whether the hub has reported usage since the app started. If not, missing usage is no sign of a fault. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted (`found`) or needs attention (`noticed`); `undefined` otherwise. */

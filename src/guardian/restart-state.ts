@@ -14,7 +14,7 @@ export class RestartState {
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   readonly why: Reason = 'unknown'
-  /** Whether to restart the app although it is running. */
+  /** Whether to restart the app even though it is running. */
   readonly forced: boolean = false
   /** Whether the app has crashed or was stopped by the hub, and has not run since. */
   readonly down: boolean = false
@@ -74,7 +74,7 @@ export function dueWithin(watch: RestartState, now: number, maxWait: number, lim
   return dueAt !== null && dueAt > latest ? { ...watch, dueAt: latest } : watch
 }
 
-/** Returns whether a restart is planned by time, not because of a failure, so that it does not count. */
+/** Returns whether the planned restart is a scheduled one. Such a restart does not count against the limit. */
 export const isScheduled = ({ forced, why }: RestartState) => forced && why === 'schedule'
 
 export const idle = (watch: RestartState): RestartState =>
@@ -180,7 +180,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(sinceReset(history, memory?.reset_after), CALM_MS)
-  // Assume the latest possible time for restarts that are missing from the history.
+  // For restarts that are missing from the history, assume the time of the newest listed restart.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const listed = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...listed, ...Array<number>(lost).fill(listed.at(-1) ?? now)] : listed

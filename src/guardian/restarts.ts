@@ -9,7 +9,7 @@ import { type Context, emit, mayAct, type Order, stormUntil, type Turn, type Wat
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
-const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
+const PERMANENT: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
 /** Maximum time between reading an app and carrying out its restart. */
 const FRESH_MS = 5_000
 
@@ -79,7 +79,7 @@ function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 
-/** Continues a restart after the app was read again, because its data could have been an hour old. */
+/** Continues a restart after the app was read again, which is necessary because its data can be an hour old. */
 export function wasRead(turn: Turn, watched: WatchedApp, isRead: boolean): void {
   const { hub } = turn
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
@@ -140,7 +140,7 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
 function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
   const { hub, now } = turn
   const wasRestarting = watched.watch.sentAt !== null
-  if (!NOTHING_DONE.has(code) && !HOPELESS.has(code)) {
+  if (!NOTHING_DONE.has(code) && !PERMANENT.has(code)) {
     watched.history = watched.history.map((one) => (one === entry ? { ...entry, message: code } : one))
     // With `outcome_unknown`, the hub may have restarted the app.
     if (code !== 'outcome_unknown' && wasRestarting) endRestart(turn, watched)
@@ -151,7 +151,7 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
   watched.history = watched.history.filter((one) => one !== entry)
   watched.watch = unlessStopped(watched, watch.withdrawn(watched.watch, readAt))
   hub.restarts = hub.restarts.filter((at) => at !== readAt)
-  if (HOPELESS.has(code)) giveUp(turn, watched, code)
+  if (PERMANENT.has(code)) giveUp(turn, watched, code)
   else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
   const { retries, dueAt } = watched.watch
   // The hub did not attempt this restart, so try the restart again as soon as possible.

@@ -4,7 +4,7 @@ import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
-/** The values for an app, from the configuration's lists of patterns. */
+/** Functions that look up an app's values in the configuration, whose keys are patterns of app ids. */
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard, updates }: GuardConfig) {

@@ -6,7 +6,7 @@ import type { GuardConfig } from './settings.ts'
 import { CALM, type Context, type Storm, stormUntil, type Turn } from './turn.ts'
 import { isOn, settle, type WatchedApp } from './watched-app.ts'
 
-/** Whether crashes of the app count towards a storm. With an empty `guard.watch`, all apps except ignored ones do. */
+/** Whether crashes of the app count towards a storm. If `guard.watch` is empty, all apps that are not ignored count. */
 export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   const { config, patterns } = context
   const { id, enabled } = watched.app

@@ -11,13 +11,13 @@ const MAX_BUCKETS = 18
 const MIN_BUCKETS = 3
 /** A smaller rise is considered noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
-/** A fall of this fraction of the level means that memory was freed. */
+/** A fall by this fraction of the highest level means that memory was freed. */
 const MIN_FALL = 0.1
 /** A level up to this multiple of an earlier peak counts as equal to that peak. */
 const SAME_LEVEL = 1.05
 /** Minimum rise of each step, as a fraction of the average rise per step. */
 const MIN_STEP = 0.25
-/** Buckets per step (`size`). Memory levels off if the later half rises less than `steady` times the earlier half. */
+/** `size`: buckets per step. Memory levels off if the later half's growth is below `steady` × the earlier half's. */
 const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise of at least this fraction of the initial level is reported. */
@@ -56,7 +56,7 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
-/** Returns the minimum of each full bucket, oldest first; `undefined` if none was completed since the last call. */
+/** Returns the minimum of each full bucket, oldest first; `undefined` if no bucket has ended since the last call. */
 export function levelsAt(
   memory: Memory,
   now: number,
@@ -98,9 +98,9 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether memory keeps rising, in each step and above `peak`: over six hours, so that it would reach the limit within
- * `HORIZON_HOURS` (if the limit is unknown, by the fraction `LARGE_RISE`), or over two hours, so that it would reach the
- * limit within `EARLY_HOURS`.
+ * Returns whether memory has risen in each step and is above `peak`. A rise over six hours counts if memory would reach
+ * the limit within `HORIZON_HOURS` (without a known limit: if it has risen by `LARGE_RISE`). A rise over only two hours
+ * counts if memory would reach the limit within `EARLY_HOURS`.
  * @param limit bytes; `undefined` if unknown
  */
 export function isRising(
@@ -153,7 +153,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** Returns the trend to publish: two significant digits, or the previous value if it is close to that. */
+/** Returns the trend to publish, rounded to two significant digits, or the previous value if both are close. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

@@ -39,16 +39,16 @@ export interface Boot {
   readonly reportedAt: number
 }
 
-/** Crashes of several apps of a hub in quick succession, caused by the hub or the internet connection. */
+/** Crashes of several apps of a hub in quick succession, probably caused by the hub or the internet connection. */
 export interface Storm {
   readonly isOn: boolean
-  /** The time of the latest crash and the number of crashes, by app. */
+  /** The time of the latest counted crash and the number of counted crashes, by app. */
   readonly crashes: ReadonlyMap<string, { readonly at: number; readonly times: number }>
 }
 
 export const CALM: Storm = { isOn: false, crashes: new Map() }
 
-/** Returns when a storm ends if no other app crashes; `undefined` if there is no storm. */
+/** Returns when a storm ends if no further crash is counted; `undefined` if there is no storm. */
 export function stormUntil({ isOn, crashes }: Storm, within: number): number | undefined {
   return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
@@ -70,7 +70,7 @@ export class WatchedHub {
   offlineAt = Number.POSITIVE_INFINITY
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts in the window. Until `loggedUntil`, the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts in the window. Until `loggedUntil`, the warning is not logged again. */
   restarts: readonly number[] = []
   loggedUntil = Number.NEGATIVE_INFINITY
   /** The app that is being restarted; `null` if none. A hub has at most one restart or update at a time. */

@@ -11,8 +11,8 @@ import { DAY_SECONDS, settle, type WatchedApp } from './watched-app.ts'
 /** Time for a hub to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
 /**
- * Time to wait after a failed install of a named version, because the hub may have installed another version, or for an
- * app that the hub no longer lists.
+ * Time to wait after a failed install of a named version, because the hub may have installed a different version, or
+ * after the hub has stopped listing the app.
  */
 const OTHER_MS = 60_000
 
@@ -47,7 +47,7 @@ export function startUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Name the version. Otherwise, the hub could install a newer version that was not held or has another severity.
+    // Name the version. Otherwise, the hub could install a newer version that was not held, or a larger step.
     const isNamed = hold_days > 0 || (acceptsVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }

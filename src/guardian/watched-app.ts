@@ -51,7 +51,7 @@ export class WatchedApp {
   bad: Reason | null = null
   /** Whether the app is known to have stopped or started since its restart began. */
   hasStopped = false
-  /** `false` while the hub has not answered the read before a restart, or the restart itself. */
+  /** `false` while waiting for the hub's answer to the read before a restart, or to the restart itself. */
   answered = true
   /** Number of consecutive lists in which the app is running, since the hub accepted its restart. */
   listsUp = 0
@@ -67,7 +67,7 @@ export class WatchedApp {
   installedBy: string | null = null
   /** When an update last failed; `null` if no update has failed in the last `RETRY_MS`. */
   updateFailedAt: number | null = null
-  /** Whether the log has reported that the app is excluded from updates. */
+  /** Whether the warning that the app's update cannot be held has been logged. */
   isUnholdableLogged = false
 
   constructor(app: App, now: number) {

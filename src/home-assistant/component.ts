@@ -5,7 +5,7 @@ import type { Topics } from '../contract/topics.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Home Assistant refuses numbers with smaller steps, and its default step of 1 does not allow decimals. */
+/** Home Assistant rejects numbers with smaller steps, and its default step of 1 does not allow decimals. */
 const MIN_STEP = 0.001
 
 /** A part of a device, which is an entity or a trigger for automations. Keys that are `undefined` are not sent. */

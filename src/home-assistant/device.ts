@@ -46,7 +46,7 @@ export interface Surroundings {
   readonly topics: Topics
   /** Version of the bridge. */
   readonly version: string
-  /** The id of the hub that identifies the bridge; `null` if none is known. */
+  /** The hub id that identifies the bridge's device; `null` if no id is known. */
   readonly bridgeId: string | null
   /** Whether there are other hubs, which may have the same apps. */
   readonly severalHubs: boolean

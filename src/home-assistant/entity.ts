@@ -1,4 +1,4 @@
-/** Types of entity rows. A row that Home Assistant would refuse does not compile. */
+/** Types of entity rows. A row that Home Assistant would reject does not compile. */
 import type { Command } from '../contract/command.ts'
 import { type CommandName, findCommand } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'
@@ -79,7 +79,7 @@ interface OnOff {
   readonly off: string
 }
 
-/** The kind of a sensor's values, which are amounts, words of a list, times, or any text. */
+/** The kind of a sensor's values: amounts, words from a list, times, or any text. */
 type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'

@@ -1,4 +1,4 @@
-/** Publishes the devices of the bridge, the hubs and their apps, and repeats them when Home Assistant starts. */
+/** Publishes the devices of the bridge, the hubs and the apps. Publishes them again when Home Assistant starts. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
@@ -34,15 +34,15 @@ interface HomeAssistantOptions {
 /** A hub whose id is known. */
 interface DiscoveredHub {
   readonly facts: HubFacts
-  /** All data that affects all devices of the hub, as text. */
+  /** The data on which all devices of the hub depend, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** How long the devices of a removed hub stay. To rename a hub, the bridge removes it and then adds it again. */
-const FAREWELL_MS = 15_000
+/** How long the devices of a removed hub remain. A hub that is renamed is removed first, and then added again. */
+const REMOVAL_DELAY_MS = 15_000
 /** How long a new hub's devices wait for the sweep, which may in turn wait for a hub that does not answer. */
-const REPLACED_MS = 60_000
+const SWEEP_WAIT_MS = 60_000
 /** Delay after Home Assistant's birth message, when Home Assistant is busy and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
@@ -60,10 +60,10 @@ export class HomeAssistant implements Discovery {
    * first connection.
    */
   #formerHubs: Map<string, string> | undefined
-  /** Name of a hub that waits for the sweep → cancels the end of its wait. */
+  /** Name of a hub that waits for the sweep → function that cancels the timeout of the wait. */
   readonly #waiting = new Map<string, () => void>()
   #bridgeId: string | null = null
-  /** The ids in the bridge's devices that an earlier run has published; empty once `#bridgeId` follows from them. */
+  /** The hub ids in bridge devices that an earlier run published; empty once `#bridgeId` is determined. */
   #formerBridgeIds: ReadonlySet<string | undefined> = new Set()
   #cancelBirth: () => void = () => {}
 
@@ -72,7 +72,7 @@ export class HomeAssistant implements Discovery {
     const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
-    // A fleet does not clear the devices of a former hub, because another member may serve this hub.
+    // A fleet member does not clear the devices of a previous hub, because another member may serve that hub.
     if (options.isShared) this.#formerHubs = new Map()
     const form = format === 'component' ? 'component' : 'device'
     const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
@@ -115,7 +115,7 @@ export class HomeAssistant implements Discovery {
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
-    if (!retain && payload.toString() === 'online') this.#welcome()
+    if (!retain && payload.toString() === 'online') this.#homeAssistantStarted()
   }
 
   touched(topic: string, payload: string): void {
@@ -173,7 +173,7 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
     if (discovered !== undefined) {
       this.#leaving.add(discovered.facts.id)
-      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), FAREWELL_MS)
+      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), REMOVAL_DELAY_MS)
     }
     for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
   }
@@ -190,14 +190,14 @@ export class HomeAssistant implements Discovery {
   }
 
   /**
-   * Returns whether the devices of another hub under this name may still be cleared. Until then, Home Assistant would
-   * give the entities of the new hub other ids.
+   * Returns whether the previous hub of this name may still have devices. Until these are cleared, Home Assistant would
+   * give different ids to the new hub's entities.
    */
   #mustWait(name: string, id: string): boolean {
     const { topics, clock } = this.#options
     const former = this.#formerHubs
     if (former === undefined) return true
-    // A hub without an id may be the former hub, whose devices then stay.
+    // A hub without an id may be the previous hub. In that case, its devices stay.
     if (this.#discovered.has(name) || former.has(id) || nameIn(id) !== undefined) return false
     const state = JSON.stringify(topics.of('hubState', { hub: name }))
     if (!former.values().some((payload) => payload.includes(state))) return false
@@ -206,11 +206,11 @@ export class HomeAssistant implements Discovery {
       this.#waiting.delete(name)
       this.hubChanged(name, true)
     }
-    this.#waiting.set(name, clock.after(REPLACED_MS, giveUp))
+    this.#waiting.set(name, clock.after(SWEEP_WAIT_MS, giveUp))
     return true
   }
 
-  /** Removes the devices of a former id, if another hub answers under this name, or the same hub now sends its id. */
+  /** Removes the devices of the previous id if a different hub answers under this name, or the hub now sends its id. */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#discovered.get(name)?.facts.id
     if (former === undefined || former === id) return false
@@ -224,7 +224,7 @@ export class HomeAssistant implements Discovery {
     for (const name of this.#discovered.keys()) this.hubChanged(name)
   }
 
-  /** Returns whether the hub is also configured under another name, because its devices cannot exist twice. */
+  /** Returns whether the hub is already published under another name. Its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
     const isKnown = this.#discovered.get(name)?.facts.id === hubId
     // Skip this slow search for a known hub, because all hubs are checked whenever a hub is added.
@@ -263,18 +263,18 @@ export class HomeAssistant implements Discovery {
    * the device had before, if possible; otherwise uses the id of the first hub.
    */
   #bridgeChanged(): void {
-    // The members of a fleet have no device, because a hub may move between members, and its device should not change.
+    // A fleet has no bridge devices: a hub may move between members, and its `via_device` should not change then.
     if (this.#options.isShared) return
     const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
     const before = this.#bridgeId
     const found = ids.find((id) => this.#formerBridgeIds.has(id))
-    // A hub that has not answered yet may have the former id.
+    // A hub that has not answered yet may have the previous id.
     const mustWait = found === undefined && this.#formerBridgeIds.size > 0 && ids.includes(undefined)
     const id = mustWait ? null : (found ?? ids.find((known) => known === before) ?? ids[0] ?? null)
     if (id === null && !mustWait) return
     this.#bridgeId = id
     if (id !== null) this.#formerBridgeIds = new Set()
-    // Withdraw the former device first, so that Home Assistant can give its entity ids to the new entities.
+    // Withdraw the previous device first, so that Home Assistant can give its entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     if (id !== null) {
       const objectId = objectIdOf({ kind: 'bridge', hubId: id })
@@ -291,7 +291,7 @@ export class HomeAssistant implements Discovery {
     this.#publisher.want(objectId, () => hubDevice(discovered.entities.hub, discovered.facts, this.#surroundings))
   }
 
-  #welcome(): void {
+  #homeAssistantStarted(): void {
     const { topics, hubs, clock, random } = this.#options
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {

@@ -40,7 +40,7 @@ export type Platforms = ReadonlyMap<string, string>
 
 const cache = new Map<string, Platforms>()
 
-function same(entries: readonly (readonly [string, string])[]): Platforms {
+function shared(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = cache.get(text) ?? new Map(entries)
   // Limit the cache, because payloads from other clients could otherwise make it grow without end.
@@ -51,16 +51,16 @@ function same(entries: readonly (readonly [string, string])[]): Platforms {
 const MAX_KNOWN = 1_000
 
 export function platformsOf(device: Device | undefined): Platforms {
-  return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
+  return shared([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
 /** Returns an empty map if the payload is not a device's message. */
 export function platformsIn(payload: string): Platforms {
-  // An empty payload means a new device, or a message that was too large to keep. Parsing it would throw slowly.
+  // An empty payload means a new device, or a message too large to keep. Parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
-  return same(found.flatMap(([key, component]) => (isRecord(component) ? removable(key, component) : [])))
+  return shared(found.flatMap(([key, component]) => (isRecord(component) ? removable(key, component) : [])))
 }
 
 function removable(key: string, { platform, enabled_by_default }: Readonly<Record<string, unknown>>) {

@@ -82,7 +82,7 @@ export function newPacer(options: PacerOptions) {
       atOnce = Math.max(0, atOnce - 1)
       due.delete(key)
       last = now
-      // Move the key to the end, because the oldest keys come first.
+      // Move the key to the end, so that the oldest keys stay first.
       done.delete(key)
       done.set(key, now)
       task(key)

@@ -43,7 +43,7 @@ const REST_MS = 2_000
 /** Time for Home Assistant to move entities from the topics of one form to those of the other form. */
 const MIGRATION_MS = 5_000
 /** Delay before republishing a device that a user deleted, because Home Assistant first removes all its entities. */
-const PUT_BACK_MS = 3_000
+const RESTORE_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
 
@@ -64,14 +64,14 @@ export class Publisher {
   #found = new Map<string, Map<string, string>>()
   /** Devices to send again although nothing has changed, with only their discovery messages or also their states. */
   readonly #again = new Map<string, 'messages' | 'states'>()
-  /** State topics that are not published again with their devices, because they were published first. */
+  /** State topics that are not published again with their devices, because they have just been published. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
   /** Devices that wait for the first connection, which reveals their previous topics; then `undefined`. */
   #waiting: Set<string> | undefined = new Set()
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
-    const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
+    const device = this.#deviceOf(parseDiscoveryTopic(topic)?.objectId ?? '')
     return device && messagesOf(device, form, topics).get(topic)
   }
 
@@ -119,7 +119,7 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether a device is wanted under a prefix, or about to be removed, even under a different topic. */
+  /** Returns whether this run wants or still publishes a device under a prefix, whatever its topic is. */
   has(prefix: string, objectId: string): boolean {
     const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
     return isThere && prefix === this.#options.topics.prefix
@@ -159,7 +159,7 @@ export class Publisher {
     const objectId = parseDiscoveryTopic(topic)?.objectId
     if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
     if (!this.#again.has(objectId)) this.#again.set(objectId, 'messages')
-    this.#pacer.request(objectId, PUT_BACK_MS)
+    this.#pacer.request(objectId, RESTORE_MS)
   }
 
   stop(): void {
@@ -176,10 +176,10 @@ export class Publisher {
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
     const before = this.#before(objectId)
-    const device = this.#made(objectId, before)
+    const device = this.#deviceOf(objectId, before)
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
     const platforms = platformsOf(device)
-    this.#leave(before.topics, after)
+    this.#clearUnused(before.topics, after)
     for (const [topic, payload] of after) {
       const wasThere = form === 'device' && before.topics.includes(topic)
       const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
@@ -200,7 +200,7 @@ export class Publisher {
     this.#found.delete(objectId)
   }
 
-  #made(objectId: string, before = this.#before(objectId)): Device | undefined {
+  #deviceOf(objectId: string, before = this.#before(objectId)): Device | undefined {
     const device = this.#wanted.get(objectId)?.()
     return device && withFormerDefaults(device, before.platforms)
   }
@@ -221,7 +221,7 @@ export class Publisher {
   }
 
   /** Clears topics that a device no longer uses, after moving the entities from topics of the other form. */
-  #leave(before: readonly string[], after: Messages): void {
+  #clearUnused(before: readonly string[], after: Messages): void {
     const { link, topics, form, clock } = this.#options
     const leaving = before.filter((topic) => !after.has(topic))
     const migrating = leaving.filter((topic) => {

@@ -12,7 +12,7 @@ export interface Template<F extends string> {
 const field = (key: string) => `(value_json|d({})).${key}|d(none)`
 const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fields: [key], jinja })
 
-/** Maximum length of a state. Home Assistant refuses longer states. */
+/** Maximum length of a state. Home Assistant rejects longer states. */
 const MAX_STATE = 255
 
 /** Renders a field. Home Assistant shows `None` as unknown. */
@@ -56,7 +56,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** Splits a message, which may be a whole stack. Notifications show its first line, and `stack` has the other lines. */
+/** Splits a message, which may include a stack trace, into its first line, for notifications, and the other lines. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 

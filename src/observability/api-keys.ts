@@ -8,7 +8,7 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys are not masked, because they may be ordinary words. */
 const SHORTEST_KEY = 8
 
-/** Maximum number of nested encodings to undo. Programs decode fewer, and a hostile name could have thousands. */
+/** Maximum number of nested encodings to undo. Other programs undo fewer, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
 /** Decodes percent-encoding once. Invalid UTF-8 cannot hide a key, because it is decoded to replacement characters. */

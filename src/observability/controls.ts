@@ -14,7 +14,7 @@ export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
   } catch {
-    // The line is not JSON, because masking a secret may break the JSON.
+    // The line is not valid JSON, because masking a secret can break it.
     return shownText(line)
   }
 }

@@ -33,12 +33,12 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
   return { write: (line) => output.write(pretty(shownLine(line))) }
 }
 
-const LAST_WORDS_MS = 1000
+const DRAIN_MS = 1000
 
 /** Opens standard output. Its reader may be slow, so the process waits for pending lines at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
-  process.once('exit', () => output.drain(LAST_WORDS_MS))
+  process.once('exit', () => output.drain(DRAIN_MS))
   return output
 }
 

@@ -80,7 +80,7 @@ export class RecentLines {
   }
 
   /**
-   * Returns the lines since `cursor` (an earlier `next`), or all if it is invalid. `missed` counts lines dropped since.
+   * Returns the lines since `cursor` (an earlier `next`), or all if it is invalid. `missed`: how many were dropped.
    */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
@@ -95,7 +95,7 @@ const cut = (text: unknown) => (typeof text === 'string' ? text.slice(0, MAX_TEX
 
 /** Returns the most important fields of a long line, and its beginning. */
 function shortened(line: string): string {
-  // The line may not be JSON, because masking a secret may break the JSON.
+  // The line might no longer be valid JSON, because masking a secret can break it.
   const parsed = parseJson(line)
   const fields = isRecord(parsed) ? parsed : {}
   const short = ['level', 'time', 'part', 'hub', 'app'].map((key) => [key, cut(fields[key])?.slice(0, 100)])

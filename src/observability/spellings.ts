@@ -17,7 +17,7 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** A text is masked as a whole if more encoded characters than this in it also occur in a secret. */
+/** A text is masked entirely if it has more encoded characters than this that also occur in a secret. */
 const MAX_ENCODED = 4096
 /**
  * A text is hostile if the search needs more comparisons than this for each character, and more than `MIN_COMPARED` in

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { execute } from '../support/process.ts'
 
 const { href } = new URL('../../src/cli/memory.ts', import.meta.url)
-const RUN = `const { limitHeap, limitHeapAtRest, takeLittleMemory } = await import(${JSON.stringify(href)})
+const RUN = `const { limitHeap, limitHeapAtRest, reduceMemory } = await import(${JSON.stringify(href)})
 limitHeap(1000)
 limitHeapAtRest(1000)
-takeLittleMemory()
+reduceMemory()
 console.log('done')`
 
 test('the program sets only options that the V8 of this Node.js knows', async () => {

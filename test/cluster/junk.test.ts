@@ -111,7 +111,7 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
         store: this.#store,
         resources: () => RESOURCES,
         onChange: () => {},
-        isFit: () => true,
+        isHealthy: () => true,
         clock,
         log,
       })

@@ -232,7 +232,7 @@ export class Member {
       store: this.#store(ahead),
       resources: () => resources,
       onChange: () => {},
-      isFit: () => this.unfitUntil <= simulation.now,
+      isHealthy: () => this.unfitUntil <= simulation.now,
       clock,
       log: pino({ level: 'silent' }),
       mark: () => `${this.label}-${simulation.random()}`,

@@ -97,12 +97,12 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   const change = async () => {
     onStep('changing the app')
     const { app = '', downgrade } = options
-    const onPutBack = () => onStep('restoring the app')
-    return await write({ client, reading, app, downgrade, session, clock, signal: stops(), onPutBack })
+    const onRestore = () => onStep('restoring the app')
+    return await write({ client, reading, app, downgrade, session, clock, signal: stops(), onRestore })
   }
   try {
     if (options.limits) onStep('sending requests quickly')
-    const limit = options.limits ? await hurry(options, client, reading) : null
+    const limit = options.limits ? await testRateLimit(options, client, reading) : null
     const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
     if (options.writes && writes === null) reading.noWrites = `the app ${whyNoApp(reading)}`
     const noLimit = options.limits ? 'the hub did not answer all requests' : 'without --limits'
@@ -144,7 +144,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
 }
 
 /** Sends enough simultaneous requests to exceed a hub's rate limit. Resolves to `null` if a request gets no answer. */
-export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
+export async function testRateLimit({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
   const answers = await Promise.all(Array.from({ length: QUICK }, () => client.requestOnce('GET', path)))
@@ -155,7 +155,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** Number of requests that were not refused with 429; `null` if no request was. */
+    /** Number of requests that were not answered with 429; `null` if no request was answered with 429. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

@@ -3,7 +3,7 @@
  * client. Each row judges the evidence. Its verdict is `unknown` if the evidence for it is missing.
  */
 import { isRecord } from '../../base/json.ts'
-import type { hurry } from './conformance.ts'
+import type { testRateLimit } from './conformance.ts'
 import {
   errorOf,
   isAway,
@@ -26,9 +26,9 @@ export interface Evidence {
   readonly session: SessionSeen
   /** A session that was opened with the handshake's token; `null` if the handshake returned no token. */
   readonly sessionWithToken: SessionSeen | null
-  /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: no connection. */
+  /** Which versions of Engine.IO, the protocol below Socket.IO, the hub accepts; `null`: it was offline. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
-  readonly limit: Awaited<ReturnType<typeof hurry>>
+  readonly limit: Awaited<ReturnType<typeof testRateLimit>>
   /** If `limit` is `null`, the reason why the limit is unknown. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
@@ -145,9 +145,9 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
-/** The outcomes when a hub refuses a request regardless of the key. */
+/** The outcomes of a refused request, whether or not the key is the reason. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** The outcomes when a hub refuses a request with a valid key. */
+/** The outcomes of a request that the hub refuses although the key is valid. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401

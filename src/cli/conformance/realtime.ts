@@ -106,8 +106,8 @@ export async function openSession(
     seen,
     events,
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Waits up to `ms` for a wanted event. Accepts events that have already arrived, from the index `from` on. */
-    async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
+    /** Resolves to whether a matching event arrives within `ms`, or is already in `events` at index `from` or later. */
+    async receives(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {
         if (events.slice(from).some(wanted)) resolve(true)
@@ -126,7 +126,7 @@ export async function openSession(
   }
 }
 
-/** Detects which version of Engine.IO, the protocol below Socket.IO, the hub accepts, without sending the key. */
+/** Returns whether the hub accepts a version of Engine.IO, the protocol below Socket.IO. Does not send the key. */
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
   const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })

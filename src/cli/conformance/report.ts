@@ -77,7 +77,7 @@ function unusableBecause({ reading }: Evidence): string[] {
   ]
 }
 
-/** Lists the trials that could not be run or undone. */
+/** Lists what went wrong in the write tests: nothing was tested, changes were not undone, or the tests were stopped. */
 function troubleOf(wantsWrites: boolean, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
   const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`

@@ -1,4 +1,4 @@
-/** Trials that change the app that the user has specified, and restore it afterwards. */
+/** Write tests, which change the app that the user has specified, and restore it afterwards. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
@@ -6,8 +6,8 @@ import { compareVersions } from '../../base/versions.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './expectations.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
 import { type AppRecord, type Extra, operate, type ProbeName, type Reading } from './probes.ts'
-import { type Item, type Leftovers, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
+import { type Item, type Leftovers, restoreApp, runs, SETTING } from './restore.ts'
 
 const VALUE = { a: [1, null, 'b'] }
 /** Time limits for an event to arrive, for the record to show a change, and for an app to start or stop. */
@@ -19,7 +19,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Trials whose results follow from several answers. Their names are ids of expectations. */
+/** Write tests whose results follow from several answers. Their names are ids of expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -41,13 +41,13 @@ export interface WritesOptions {
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** When this signal aborts, the trials stop. The app is still restored. */
+  /** When this signal aborts, the write tests stop. The app is still restored. */
   readonly signal: AbortSignal
-  readonly onPutBack: () => void
+  readonly onRestore: () => void
 }
 
 export async function write(options: WritesOptions): Promise<WritesSeen> {
-  const { reading, signal, onPutBack } = options
+  const { reading, signal, onRestore } = options
   reading.noWrites = 'stopped before'
   const writer = newWriter(options)
   const record = recordOf(reading.answers.get('getApp')) ?? {}
@@ -57,8 +57,8 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error
   } finally {
-    onPutBack()
-    left = await putBack(options, record, writer.touched, writer.lost)
+    onRestore()
+    left = await restoreApp(options, record, writer.touched, writer.lost)
   }
   return { trials: writer.trials, stopped: signal.aborted, ...left }
 }
@@ -79,8 +79,8 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     await trySetting()
     await tryAutoupdate(before)
     await tryChannel(before)
-    await tryLife(before)
-    await tryWords()
+    await tryRestartAndDisable(before)
+    await tryReportAndSpeech()
     await tryDowngrade(before)
   }
 
@@ -122,7 +122,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 
   /** Tries to restart, disable and enable the app. A disabled app must be enabled before it can be stopped. */
-  async function tryLife(before: AppRecord): Promise<void> {
+  async function tryRestartAndDisable(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await keep('garbageCollectApp')
     if (!wasEnabled && !(await enable(before)))
@@ -152,7 +152,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 
   /** Tries the operations that people notice: a report to the app's developer, and speech. */
-  async function tryWords(): Promise<void> {
+  async function tryReportAndSpeech(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
     const seen = isRejected ? await keep('getAppStd', { message: '' }) : bare
@@ -230,7 +230,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
-    const isReceived = await session.hears(from, isOurs, EVENT_MS)
+    const isReceived = await session.receives(from, isOurs, EVENT_MS)
     if (!isReceived && !session.isOpen()) return
     announced.set(name, isReceived || announced.get(name) === true)
     const after = (isReceived: boolean) =>

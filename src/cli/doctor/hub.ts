@@ -30,7 +30,7 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Examines a hub. Finally returns the hub's id, or `null` if the hub does not identify itself. */
+/** Examines a hub. The final value is the hub's id, or `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)

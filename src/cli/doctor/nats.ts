@@ -164,7 +164,7 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
     yield note(text, 'delete them, or give the fleet its own bucket: fleet.bucket', strays)
   }
   try {
-    // The server checks the permission first, and then refuses the wrong revision, so nothing is written.
+    // The server checks the permission first, and then rejects the wrong revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (cluster.codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
@@ -195,7 +195,7 @@ async function strayNames(open: Bucket): Promise<string[]> {
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
   const found: string[] = []
   for (const name of strays.sort().slice(0, MAX_READ)) {
-    // Query by subject, because the key-value client refuses some names.
+    // Query by subject, because the key-value client rejects some names.
     const message = await jsm.streams.getMessage(stream, { last_by_subj: subject + name })
     if (message === null || message.header.get('KV-Operation') !== '') continue
     if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MAX_NAMED) break

@@ -1,6 +1,6 @@
 /**
  * Tests the broker's access rules with messages that are not retained. If a bridge is running, it receives the test
- * messages, but refuses the commands among them, because their names are unknown.
+ * messages, but rejects the commands among them, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -47,7 +47,7 @@ export async function examineRules(connection: Connection, topics: Topics, confi
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  // If the rules forbid publishing commands, which the bridge does not do, reading commands cannot be tested.
+  // A bridge publishes no commands, so its rules may forbid that. If they do, reading commands cannot be tested.
   const commands = await Promise.all(
     [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')].map(async (topic) => ({
       topic,

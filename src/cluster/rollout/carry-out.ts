@@ -26,7 +26,7 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
 /** A command is retried after these errors, because the hub may come back, or another bridge may take it over. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
-/** These error codes may mean that this process is shutting down, so that the step may not have been executed. */
+/** These error codes may mean that this process is shutting down, so that the step might not have been executed. */
 const UNSETTLED: ReadonlySet<string> = new Set([...TRY_AGAIN, 'outcome_unknown'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
@@ -49,7 +49,7 @@ type Answer = v.InferOutput<typeof ANSWER>
 export function newNotice() {
   let waiting = Promise.withResolvers<void>()
   return {
-    ring(): void {
+    notify(): void {
       waiting.resolve()
       waiting = Promise.withResolvers()
     },
@@ -68,7 +68,7 @@ export function newProgress(value: Rollout, clock: Clock) {
       const next = reduce(progress.value, event)
       if (next === progress.value) return
       progress.value = { ...next, updated_at: new Date(clock.now()).toISOString() }
-      progress.changed.ring()
+      progress.changed.notify()
     },
     /** Call this after a lost connection. `found` is the record that the broker holds, if any. */
     readBack(found: Rollout | undefined): void {
@@ -87,7 +87,7 @@ export function newProgress(value: Rollout, clock: Clock) {
         else {
           await write(value, JSON.stringify(value))
           recorded = value
-          progress.changed.ring()
+          progress.changed.notify()
         }
       }
     },
@@ -132,7 +132,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
       const before = app.seen
       app.seen = readApp(text)
       app.hasCrashed ||= isCrash(before, app.seen)
-      progress.changed.ring()
+      progress.changed.notify()
     }
     try {
       open.defer(await session.client.listen(topicOf(step), take))

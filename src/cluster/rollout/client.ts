@@ -15,7 +15,7 @@ export class DeniedError extends Error {
 /** `from` is `process` for an answer from this process itself, `broker` for a message from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
-/** Upper bound for a packet without its topic and payload: fixed header, topic length, packet id and properties. */
+/** Maximum size of a packet, excluding its topic and payload: fixed header, topic length, packet id and properties. */
 const PACKET_OVERHEAD = 64
 /** Time limit for the broker to send retained messages, in milliseconds. */
 const READ_MS = 10_000

@@ -74,7 +74,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   /**
-   * Continues an unfinished rollout, once rollouts are allowed. Has no effect after that, until `stop`.
+   * Continues an unfinished rollout once rollouts are allowed. Further calls have no effect until `stop` is called.
    * @param link keeps the records on the broker, even if other clients change them
    */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
@@ -281,7 +281,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         const unfinished = records.find(isUnfinished)
         if (unfinished === undefined || session.ending.aborted) return
         this.#progress = newProgress(unfinished, clock)
-        this.#found.ring()
+        this.#found.notify()
         log.info(summary(unfinished), 'rollout running')
       }
       const progress = this.#progress

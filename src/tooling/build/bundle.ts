@@ -12,9 +12,9 @@ const MAIN = join(root, 'src/main.ts')
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
- * Modules that are loaded together share a file. Each file has everything that its modules import, except the content
- * of earlier files. Every command needs the first file. A health check, which runs every few seconds, also needs the
- * second file.
+ * Modules that are loaded together share a file. Each file contains everything that its modules import, except the
+ * content of earlier files. Every command needs the first file. A health check, which runs every few seconds, also
+ * needs the second file.
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },

@@ -7,9 +7,9 @@ import { BEHAVIOURS } from '../../emulator/misbehaviour.ts'
 import { code, markdownTable } from './markdown.ts'
 import { type JsonSchema, jsonSchema } from './schema.ts'
 
-const described = (entries: v.ObjectEntries, left: readonly string[]) =>
+const described = (entries: v.ObjectEntries, omitted: readonly string[]) =>
   Object.entries(entries)
-    .filter(([name]) => !left.includes(name))
+    .filter(([name]) => !omitted.includes(name))
     .map(([name, schema]) => `${code(name)}: ${jsonSchema(schema).description ?? ''}`)
     .join(' ')
 

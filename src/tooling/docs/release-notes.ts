@@ -2,17 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { VERSION } from '../../base/version.ts'
 
-function refuse(why: string): never {
+function fail(why: string): never {
   console.error(why)
   process.exit(1)
 }
 
 const [tag] = process.argv.slice(2)
-if (tag !== `v${VERSION}`) refuse(`expected the tag v${VERSION} of package.json, not ${tag}`)
+if (tag !== `v${VERSION}`) fail(`expected the tag v${VERSION} of package.json, not ${tag}`)
 const changelog = readFileSync(new URL('../../../CHANGELOG.md', import.meta.url), 'utf8')
 const sections = changelog.split(/^## /m).slice(1)
 const section = sections.find((text) => text.startsWith(`[${VERSION}] - `))
-if (section === undefined) refuse(`CHANGELOG.md has no section for ${VERSION} with a date`)
+if (section === undefined) fail(`CHANGELOG.md has no section for ${VERSION} with a date`)
 const notes = section.slice(section.indexOf('\n')).trim()
-if (notes === '') refuse(`CHANGELOG.md has no text for ${VERSION}`)
+if (notes === '') fail(`CHANGELOG.md has no text for ${VERSION}`)
 console.log(notes)

@@ -42,7 +42,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
     store,
     resources: () => [],
     onChange: () => {},
-    isFit: () => true,
+    isHealthy: () => true,
     clock: systemClock,
     log,
   })

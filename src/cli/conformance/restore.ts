@@ -5,17 +5,17 @@ import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observati
 import { type AppRecord, operate, type ProbeName } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
-/** The key of the setting that the trials set and remove. */
+/** The key of the setting that the write tests set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** The parts of an app that a trial can change. */
+/** The parts of an app that a write test can change. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 type Items = ReadonlySet<Item>
 
 export interface Leftovers {
   /** Items that could not be restored. */
   readonly left: readonly string[]
-  /** Items that may not have been restored. */
+  /** Items that might not have been restored. */
   readonly unseen: readonly string[]
 }
 
@@ -32,12 +32,12 @@ const LATE_MS = 90_000
 const MAX_REQUESTS = 3
 
 /** Restores the changed items. @param lost items whose request got no answer; the hub may still carry it out */
-export async function putBack(options: Subject, before: AppRecord, touched: Items, lost: Items): Promise<Leftovers> {
+export async function restoreApp(options: Subject, before: AppRecord, touched: Items, lost: Items): Promise<Leftovers> {
   const { clock } = options
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
-  // If a trial has enabled or disabled the app, its running state may have changed as well.
+  // If a write test has enabled or disabled the app, its running state may have changed as well.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
   for (let pauses = 0; ended.size < items.size; pauses += CHECK_MS) {
