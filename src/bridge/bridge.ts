@@ -1,4 +1,4 @@
-/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls. */
+/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands on the hubs. */
 import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
@@ -128,7 +128,7 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        // Another bridge may have become active since a connection was lost.
+        // Another bridge may have become active since the previous connection was lost.
         if (this.#early.role === 'active' && !this.#startingOver) this.#early.role = 'undecided'
         this.evidence.readsBack()
       },
@@ -280,7 +280,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** Called when the other bridge has executed the waiting commands, and may have published wrong values. */
+  /** Called if a newer bridge was active too. It has executed waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -334,7 +334,7 @@ export class Bridge {
     }
   }
 
-  /** If another member of the fleet serves this hub, leaves the devices to that member: a renamed hub may move. */
+  /** If another member of the fleet serves this hub, leaves the devices to it: renaming a hub may move it. */
   #leaveDevices(hub: string): void {
     const { live, hubs, homeAssistant } = this.#options
     const { former } = this.#upkeep
@@ -392,7 +392,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Yields the wanted retained topics and payloads, without Home Assistant's discovery messages. */
+  /** Yields the retained topics and payloads that the broker should have, without discovery messages. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

@@ -30,7 +30,7 @@ const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers to aborted commands. */
-const CUT_MS = 300
+const ABORTED_MS = 300
 /** The connection number of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
@@ -74,7 +74,7 @@ export class Dispatcher {
     await within(clock, ANSWER_MS, answered)
     if (!this.isBusy) return
     for (const { hub } of hubs.values()) void hub.endCalls()
-    await within(clock, CUT_MS, answered)
+    await within(clock, ABORTED_MS, answered)
   }
 
   /** Never throws. Answers every command, except those that a different member of the fleet answers. */
@@ -89,7 +89,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unparsed, replayed: false, writeSent: false })
   }
 
-  /** Returns whether this member answers: it serves the hub, or it leads and the hub is not in the configuration. */
+  /** Returns whether this member answers: it serves the hub, or it is the leader and no configured hub is addressed. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
@@ -288,9 +288,9 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before a write is sent, because it may have waited for a connection and for the hub's id.
+    // Called just before a write is sent, because it may have waited for a connection and for a check of the hub's id.
     const beforeWrite = () => {
-      // Earlier requests may have taken a long time, and permissions may have changed.
+      // The command's earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.writeSent = true

@@ -88,7 +88,7 @@ class HubEvidence {
   }
 
   /** Adds the reported firmware to the evidence of earlier crashes. Returns the affected apps. */
-  hasFirmware(firmware: string | null): string[] {
+  setFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
     if (firmware === null || before === firmware) return []
@@ -187,7 +187,7 @@ class HubEvidence {
     const [at, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
     this.#priorEvents.unshift({ at, what, app: null, from: null, to: null, by: null, ...more, elapsed })
     if (this.#priorEvents.length <= MAX_BEFORE) return
-    // First drop the writes, because an automation may write often.
+    // Drop the oldest write first, because an automation may write often.
     const write = this.#priorEvents.findLastIndex(({ what }) => what === 'command' || what === 'setting')
     this.#priorEvents.splice(write || -1, 1)
   }

@@ -94,8 +94,8 @@ function verdictOf({ name, owner }: OwnTopic, context: OwnershipState): Ownershi
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (state?.figures?.isPending(name)) return 'wait'
-  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which comes
-  // later.
+  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which
+  // arrives later.
   const isEarly = owner.kind === 'hub' ? hub.status.reason === 'connecting' : fresh.has(owner.hub)
   return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly ? 'wait' : 'clear'
 }
