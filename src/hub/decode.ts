@@ -10,7 +10,7 @@ export const asItIs: Clean = (text) => text
 
 /**
  * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
- * Replaces halves of surrogate pairs, because Home Assistant refuses a whole message with one.
+ * Replaces lone surrogates, because Home Assistant rejects a message that contains one.
  */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text).toWellFormed()

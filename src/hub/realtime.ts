@@ -160,7 +160,7 @@ function refused(refusal: unknown): HubError {
 }
 
 /** After a session shorter than this, the back-off continues. */
-const STEADY_MS = 30_000
+const STABLE_MS = 30_000
 
 interface Keeping {
   /** Opens a session. @throws HubError */
@@ -187,7 +187,7 @@ export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, si
       await onUp()
       if (!signal.aborted) log.info('realtime channel up')
       const reason = await session.ended
-      if (clock.elapsed() - since >= STEADY_MS) backoff.reset()
+      if (clock.elapsed() - since >= STABLE_MS) backoff.reset()
       onLost()
       delay = backoff.next()
       loggedCode = undefined

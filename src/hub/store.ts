@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Sends only the app's id, and no API key, hub or version.
+ * Sends only the app's id: no API key, no version, and nothing about the hub.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
