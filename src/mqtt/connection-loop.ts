@@ -11,7 +11,7 @@ import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to answer before a deliberate reconnect, and to close its side after DISCONNECT. */
-const GOODBYE_MS = 1_000
+const CLOSE_TIMEOUT_MS = 1_000
 const TRIAL_TIMEOUT_MS = 30_000
 
 export interface ConnectionLoopOptions {
@@ -102,12 +102,12 @@ export class ConnectionLoop {
     // During a suspension, the broker may have ended the connection, and another bridge may have become active. The
     // UNSUBACK shows that the connection is still up. No subscription to this filter exists.
     const answered = connection.unsubscribe([`${link.stateTopic}/none`]).then(() => true)
-    const isServed = (await within(clock, GOODBYE_MS, answered)) === true
+    const isServed = (await within(clock, CLOSE_TIMEOUT_MS, answered)) === true
     if (connection.isDown) return
     this.#startingOver = true
     if (isServed) onStartOver?.()
     void connection.end()
-    clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
+    clock.after(CLOSE_TIMEOUT_MS, () => connection.drop(CLOSED_BY_US))
   }
 
   /** Runs `task` on a separate connection without a will. Resolves to the failure of that connection, if any. */

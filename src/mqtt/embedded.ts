@@ -274,12 +274,12 @@ export function limitPackets(stream: Duplex, limit: number): void {
 }
 
 /** Maximum backlog of one client. A new subscriber receives all retained messages at once; these need less. */
-const BACKLOG_OF_ONE = 32 * 1024 * 1024
-const BACKLOG_OF_ALL = 64 * 1024 * 1024
+const MAX_CLIENT_BACKLOG = 32 * 1024 * 1024
+const MAX_TOTAL_BACKLOG = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */
 const SMALL_BACKLOG = 1024 * 1024
 
-type Written = (error: Error | null | undefined) => void
+type WriteCallback = (error: Error | null | undefined) => void
 
 /**
  * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred
@@ -292,18 +292,18 @@ function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (
     onDropped(one.writableLength)
     one.destroy()
   }
-  stream.write = (chunk: unknown, encoding?: BufferEncoding | Written, done?: Written) => {
+  stream.write = (chunk: unknown, encoding?: BufferEncoding | WriteCallback, done?: WriteCallback) => {
     if (typeof encoding === 'string') write(chunk, encoding, done)
     else write(chunk, encoding ?? done)
     if (stream.writableLength <= SMALL_BACKLOG) return true
-    if (stream.writableLength > BACKLOG_OF_ONE) drop(stream)
+    if (stream.writableLength > MAX_CLIENT_BACKLOG) drop(stream)
     let all = 0
     let fullest = stream
     for (const other of streams) {
       all += other.writableLength
       if (other.writableLength > fullest.writableLength) fullest = other
     }
-    if (all > BACKLOG_OF_ALL) drop(fullest)
+    if (all > MAX_TOTAL_BACKLOG) drop(fullest)
     return true
   }
 }

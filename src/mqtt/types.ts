@@ -166,7 +166,7 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /**
    * Receives each retained message of the read-back, and `online` on the state topic if another client publishes it
-   * meanwhile. Returns additional filters to read, such as those of former prefixes.
+   * meanwhile. Returns additional filters to read, such as those of earlier discovery prefixes.
    */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** Called before the link ends a connection on purpose, without `offline`, if the connection is still up. */
