@@ -52,7 +52,7 @@ export class Dispatcher {
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
   readonly #answered = Promise.withResolvers<void>()
-  #underWay = 0
+  #running = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -61,7 +61,7 @@ export class Dispatcher {
   }
 
   get isBusy(): boolean {
-    return this.#underWay > 0
+    return this.#running > 0
   }
 
   /** Makes waiting and new commands expire. Waits for running commands, and aborts them after a time limit. */
@@ -69,7 +69,7 @@ export class Dispatcher {
     const { clock, hubs } = this.#options
     this.#ending.abort()
     this.#answers.stop()
-    if (this.#underWay === 0) return
+    if (this.#running === 0) return
     const answered = this.#answered.promise
     await within(clock, ANSWER_MS, answered)
     if (!this.isBusy) return
@@ -112,7 +112,7 @@ export class Dispatcher {
 
   async #handle(request: Request): Promise<void> {
     let outcome: Outcome
-    this.#underWay += 1
+    this.#running += 1
     try {
       const row = this.#find(request)
       const reading = row.payload.read(decodeText(request.message.payload))
@@ -126,8 +126,8 @@ export class Dispatcher {
       if (!request.command?.payload.emptyIsValue) request.transaction ??= peekTransaction(request.message.payload)
     }
     this.#answers.give(request, outcome)
-    this.#underWay -= 1
-    if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
+    this.#running -= 1
+    if (this.#running === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
   #find({ message, topic, command }: Request): Command {

@@ -61,7 +61,7 @@ export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => b
 
 export type GuardedHub = ReturnType<typeof guardedHub>
 
-interface Surroundings {
+interface GuardedHubOptions {
   readonly policy: () => CommandPolicy
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
@@ -72,7 +72,7 @@ interface Surroundings {
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  { policy, send, memory }: Surroundings,
+  { policy, send, memory }: GuardedHubOptions,
 ) {
   return {
     send,

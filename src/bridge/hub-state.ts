@@ -221,8 +221,8 @@ export class HubState {
     const guardOf = (app: string) => guardian.factsOf(this.#name, app)
     const { health = null, boot } = this.figures
     const uptime = boot === undefined ? null : uptimeOf(boot, clock)
-    const then = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
-    for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
+    const hubData = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
+    for (const app of this.#evidence.appsChanged(changes, hubData, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
   }
 

@@ -22,7 +22,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'swept' | 'touched'> | undefined
-  /** Called when no message can remain under a former discovery prefix. */
+  /** Called when no message can be left under an earlier discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
   readonly log: Logger
