@@ -275,10 +275,10 @@ export class AppManager {
       const changes = reduceList(this.#apps, list, eventsDuringRead)
       const read = changes.length <= AT_ONCE
       this.complete ||= read
-      const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
-        before === undefined && (this.firstIsPartial || this.#newlyShown(id)) ? 'shownAnew' : 'others',
+      const { newlyShown = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
+        before === undefined && (this.firstIsPartial || this.#newlyShown(id)) ? 'newlyShown' : 'others',
       )
-      if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
+      if (newlyShown.length > 0) this.#apply({ changes: newlyShown, silent: true, read: false })
       if (read) this.firstIsPartial = false
       if (read && shows === this.shows) this.#filterApplied()
       this.#apply({ changes: others, silent, read })

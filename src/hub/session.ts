@@ -61,7 +61,7 @@ export class Session {
   /** Aborted when another hub answers, because the realtime session with the previous hub is no longer valid. */
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
-  #part = 1
+  #fraction = 1
   /** When the last read began, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
@@ -226,7 +226,7 @@ export class Session {
         const isWoken = await this.#untilNextRead()
         if (!this.#stop.signal.aborted) await this.#poll()
         if (isWoken) this.#spread()
-        else this.#part = 1
+        else this.#fraction = 1
       }
     } finally {
       ending.abort()
@@ -335,7 +335,7 @@ export class Session {
 
   /** Shortens the wait for the next read at random, because a start or a network failure synchronises many reads. */
   #spread(): void {
-    this.#part = 1 - this.#dependencies.random()
+    this.#fraction = 1 - this.#dependencies.random()
   }
 
   /** Sleeps until the next read is due or `wake` is called. Returns whether `wake` was called. */
@@ -345,7 +345,7 @@ export class Session {
     for (;;) {
       const connected = this.#status.current.realtime === 'connected'
       const interval = connected ? pollInterval : Math.min(pollInterval, pollIntervalFallback)
-      const remaining = Math.max(0, this.#readAt + interval * this.#part - clock.elapsed())
+      const remaining = Math.max(0, this.#readAt + interval * this.#fraction - clock.elapsed())
       this.#turning = new AbortController()
       await sleep(clock, remaining, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
       if (!this.#turning.signal.aborted || this.#waking.signal.aborted || this.#stop.signal.aborted) break
