@@ -8,7 +8,7 @@ import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { DispatcherOptions, Request } from './requests.ts'
 
 /** Maximum size of the correlation data in the answer `too_large`, in bytes. Longer data is omitted. */
-const MAX_SHORT_MARK = 256
+const MAX_ECHO_BYTES = 256
 
 /** Maximum number of refusals that are logged per minute. Each app and hub has its own limit. */
 const REFUSALS_A_MINUTE = 60
@@ -81,9 +81,9 @@ export class Answers {
     const { topics, live, link } = this.#options
     const { responseTopic, correlationData } = message
     const { discovery, commands } = live.value
-    const isFree =
+    const isPermitted =
       responseTopic !== undefined && topics.mayAnswerOn(responseTopic, discovery.prefix, commands.response_topics)
-    const to = isFree ? responseTopic : topic.result
+    const to = isPermitted ? responseTopic : topic.result
     const as = (result: Outcome, mark: Message['correlationData']) => ({
       payload: renderAnswer(head, result),
       options: {
@@ -99,7 +99,7 @@ export class Answers {
         return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
       const error = new CommandError('too_large')
       // Omit long correlation data, because it may be what makes the answer too large.
-      return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
+      return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_ECHO_BYTES ? undefined : correlationData)
     }
     link.send(to, payload, { ...options, ifRefused })
   }

@@ -30,7 +30,7 @@ export class AppUpdates {
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** The time when an update without a version was found; `undefined` without it, or without an installed version. */
+  /** When an update without a version was found; `undefined` if there is none, or the installed version is unknown. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const recorded = this.#found.get(key)
     if (update_available === false || (recorded !== undefined && recorded.version !== version)) this.#found.delete(key)
@@ -59,14 +59,14 @@ export class AppUpdates {
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** Call this when the hub has confirmed the install. Calls `onOver` if the hub reports no new version in time. */
-  confirm(hub: string, id: string, onOver: () => void): void {
+  /** Call this when the hub has confirmed the install. Calls `onTimeout` if the hub reports no new version in time. */
+  confirm(hub: string, id: string, onTimeout: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)
     if (install === undefined) return
     const cancel = this.#clock.after(SHOWN_WITHIN_MS, () => {
       this.#installs.delete(key)
-      onOver()
+      onTimeout()
     })
     this.#installs.set(key, { ...install, cancel })
   }

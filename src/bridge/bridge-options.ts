@@ -59,7 +59,7 @@ export interface Discovery {
   /** Called when another member has taken over the hub. Its discovery messages stay on the broker. */
   hubReleased(hub: string): void
   hubRemoved(hub: string): void
-  /** Another member of the fleet serves the hub with this id, perhaps under a new name of a hub that was removed here. */
+  /** Called when another fleet member serves the hub with this id: perhaps a hub that was removed here and renamed. */
   hubTaken(hubId: string): void
   reconfigured(): void
   stop(): void

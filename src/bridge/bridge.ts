@@ -1,4 +1,4 @@
-/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands as calls. */
+/** Connects hubs and the broker: publishes hub data as retained state and events, and executes commands on the hubs. */
 import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
@@ -30,9 +30,9 @@ interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
 }
 
 /** How long another bridge that is stopping or switching to standby may still send queued messages. */
-const FAREWELL_MS = 2_000
+const GRACE_MS = 2_000
 /** Minimum time between immediate corrections of a wrong `offline`; other corrections wait for the next repair. */
-const TAKE_BACK_MS = 1_000
+const CORRECTION_INTERVAL_MS = 1_000
 
 export class Bridge {
   readonly #options: BridgeOptions
@@ -60,7 +60,7 @@ export class Bridge {
   #foundState: string | undefined
   readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
-  #tookBackAt = Number.NEGATIVE_INFINITY
+  #correctedAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
   constructor(options: BridgeOptions, link: MqttLink) {
@@ -128,7 +128,7 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onAccepted: () => {
-        // Another bridge may have become active since a connection was lost.
+        // Another bridge may have become active since the previous connection was lost.
         if (this.#early.role === 'active' && !this.#startingOver) this.#early.role = 'undecided'
         this.evidence.readsBack()
       },
@@ -195,7 +195,7 @@ export class Bridge {
   hubsComplete(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
-    // Overwrite the broker's list of former hubs only after the sweep. Until then, a restarted bridge needs the list.
+    // Overwrite the broker's list of hubs only after the sweep. Until then, a restarted bridge needs the old list.
     this.#state.set({ protocol: this.#protocol })
   }
 
@@ -280,7 +280,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** Called when the other bridge has executed the waiting commands, and may have published wrong values. */
+  /** Called if a newer bridge was active too. It has executed waiting commands, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -289,7 +289,7 @@ export class Bridge {
 
   #startOverLater(): void {
     this.#cancelStartOver()
-    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
+    this.#cancelStartOver = this.#options.clock.after(GRACE_MS, () => this.#link.startOver())
   }
 
   /** Learns from a retained message. Returns filters for the discovery topics of earlier configurations. */
@@ -311,7 +311,7 @@ export class Bridge {
       if (isOffline) this.#presence.doubt()
       return
     }
-    if (isOffline) this.#takeBack(topic)
+    if (isOffline) this.#correctOffline(topic)
     else this.#upkeep.touched(topic, payload)
   }
 
@@ -334,7 +334,7 @@ export class Bridge {
     }
   }
 
-  /** If another member of the fleet serves this hub, leaves the devices to that member: a renamed hub may move. */
+  /** If another member of the fleet serves this hub, leaves the devices to it: renaming a hub may move it. */
   #leaveDevices(hub: string): void {
     const { live, hubs, homeAssistant } = this.#options
     const { former } = this.#upkeep
@@ -344,10 +344,10 @@ export class Bridge {
   }
 
   /** Corrects an `offline` that another bridge or an earlier run has published. */
-  #takeBack(bridgeState: string): void {
+  #correctOffline(bridgeState: string): void {
     const now = this.#options.clock.elapsed()
-    if (now - this.#tookBackAt >= TAKE_BACK_MS) {
-      this.#tookBackAt = now
+    if (now - this.#correctedAt >= CORRECTION_INTERVAL_MS) {
+      this.#correctedAt = now
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
     // The other bridge may have published other wrong values as well, so reconnect to read all retained messages.
@@ -392,7 +392,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Yields the wanted retained topics and payloads, without Home Assistant's discovery messages. */
+  /** Yields the retained topics and payloads that the broker should have, without discovery messages. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

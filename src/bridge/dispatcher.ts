@@ -30,7 +30,7 @@ const MAX_WAITING = 32
 /** How long `stop` waits for running commands. Supervisors wait longer than this and the link's timeout together. */
 const ANSWER_MS = 1500
 /** How long `stop` waits for the answers to aborted commands. */
-const CUT_MS = 300
+const ABORTED_MS = 300
 /** The connection number of the bridge's own commands, which do not arrive over MQTT. */
 const NO_CONNECTION = -1
 
@@ -52,7 +52,7 @@ export class Dispatcher {
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
   readonly #answered = Promise.withResolvers<void>()
-  #underWay = 0
+  #running = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -61,7 +61,7 @@ export class Dispatcher {
   }
 
   get isBusy(): boolean {
-    return this.#underWay > 0
+    return this.#running > 0
   }
 
   /** Makes waiting and new commands expire. Waits for running commands, and aborts them after a time limit. */
@@ -69,12 +69,12 @@ export class Dispatcher {
     const { clock, hubs } = this.#options
     this.#ending.abort()
     this.#answers.stop()
-    if (this.#underWay === 0) return
+    if (this.#running === 0) return
     const answered = this.#answered.promise
     await within(clock, ANSWER_MS, answered)
     if (!this.isBusy) return
     for (const { hub } of hubs.values()) void hub.endCalls()
-    await within(clock, CUT_MS, answered)
+    await within(clock, ABORTED_MS, answered)
   }
 
   /** Never throws. Answers every command, except those that a different member of the fleet answers. */
@@ -89,7 +89,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unparsed, replayed: false, writeSent: false })
   }
 
-  /** Returns whether this member answers: it serves the hub, or it leads and the hub is not in the configuration. */
+  /** Returns whether this member answers: it serves the hub, or it is the leader and no configured hub is addressed. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
@@ -112,7 +112,7 @@ export class Dispatcher {
 
   async #handle(request: Request): Promise<void> {
     let outcome: Outcome
-    this.#underWay += 1
+    this.#running += 1
     try {
       const row = this.#find(request)
       const reading = row.payload.read(decodeText(request.message.payload))
@@ -126,8 +126,8 @@ export class Dispatcher {
       if (!request.command?.payload.emptyIsValue) request.transaction ??= peekTransaction(request.message.payload)
     }
     this.#answers.give(request, outcome)
-    this.#underWay -= 1
-    if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
+    this.#running -= 1
+    if (this.#running === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
   #find({ message, topic, command }: Request): Command {
@@ -288,9 +288,9 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called just before a write is sent, because it may have waited for a connection and for the hub's id.
+    // Called just before a write is sent, because it may have waited for a connection and for a check of the hub's id.
     const beforeWrite = () => {
-      // Earlier requests may have taken a long time, and permissions may have changed.
+      // The command's earlier requests may have taken a long time, and permissions may have changed.
       if ((!request.writeSent && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.writeSent = true

@@ -47,7 +47,7 @@ const MAX_LEARNED = 16 * 1024 * 1024
 const MAX_HELD = 10_000
 
 /** The hub's data at the time of a crash. */
-interface HubThen {
+interface HubAtCrash {
   readonly firmware: string | null
   readonly health: HubHealth | null
   /** The hub's uptime in seconds; `null` if the hub does not report it. */
@@ -88,7 +88,7 @@ class HubEvidence {
   }
 
   /** Adds the reported firmware to the evidence of earlier crashes. Returns the affected apps. */
-  hasFirmware(firmware: string | null): string[] {
+  setFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
     if (firmware === null || before === firmware) return []
@@ -116,7 +116,7 @@ class HubEvidence {
    * Returns the apps whose evidence has changed.
    * @param silent whether the apps have only just become known, so that no events occurred
    */
-  appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
+  appsChanged(changes: readonly NotableChange[], hubData: HubAtCrash, silent: boolean): Set<string> {
     const changed = new Set<string>()
     for (const { id, before, after, events } of changes) {
       let crashed = false
@@ -127,8 +127,8 @@ class HubEvidence {
         else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())
       }
       if (after === undefined) this.forget(id)
-      else if (crashed) this.#crashed(after, then, changed)
-      else if (after.crashed === true) this.#foundOrExplained(before, after, then, changed)
+      else if (crashed) this.#crashed(after, hubData, changed)
+      else if (after.crashed === true) this.#foundOrExplained(before, after, hubData, changed)
     }
     return changed
   }
@@ -187,7 +187,7 @@ class HubEvidence {
     const [at, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
     this.#priorEvents.unshift({ at, what, app: null, from: null, to: null, by: null, ...more, elapsed })
     if (this.#priorEvents.length <= MAX_BEFORE) return
-    // First drop the writes, because an automation may write often.
+    // Drop the oldest write first, because an automation may write often.
     const write = this.#priorEvents.findLastIndex(({ what }) => what === 'command' || what === 'setting')
     this.#priorEvents.splice(write || -1, 1)
   }
@@ -202,7 +202,7 @@ class HubEvidence {
     return true
   }
 
-  #crashed(app: App, then: HubThen, changed: Set<string>): void {
+  #crashed(app: App, hubData: HubAtCrash, changed: Set<string>): void {
     const { id } = app
     changed.add(id)
     // This bridge may notice a crash late, and the bridge that was active then may have published evidence.
@@ -210,7 +210,7 @@ class HubEvidence {
     if (held !== undefined && this.#adopt(app, held)) return
     const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
     const others = [...recent].filter((one) => one !== id)
-    this.crashes.set(id, this.#evidenceOf(app, then, others.slice(0, MAX_OTHERS)))
+    this.crashes.set(id, this.#evidenceOf(app, hubData, others.slice(0, MAX_OTHERS)))
     this.#startedAt.delete(id)
     for (const other of others) {
       const crash = this.crashes.get(other)
@@ -223,12 +223,12 @@ class HubEvidence {
   }
 
   /** Handles an app that crashed before the bridge discovered it, or a crash message that arrives after the crash. */
-  #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
+  #foundOrExplained(before: App | undefined, app: App, hubData: HubAtCrash, changed: Set<string>): void {
     const { id, crash_message: message } = app
     const known = this.crashes.get(id)
     if (before === undefined) {
       if (!this.#adopt(app, this.#held.get(id) ?? { crash: known })) {
-        this.crashes.set(id, this.#evidenceOf(app, then, []))
+        this.crashes.set(id, this.#evidenceOf(app, hubData, []))
       }
     } else {
       if (!known || known.message !== null || message === null || before.crash_message === message) return
@@ -237,11 +237,11 @@ class HubEvidence {
     changed.add(id)
   }
 
-  #evidenceOf(app: App, then: HubThen, others_crashed: string[]): Crash {
+  #evidenceOf(app: App, hubData: HubAtCrash, others_crashed: string[]): Crash {
     const { id, crash_message: message, version } = app
     const [now, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
     const { code: exit_code, signal: exit_signal } = exitOf(app)
-    const guard = then.guardOf(id)?.state
+    const guard = hubData.guardOf(id)?.state
     const startedAt = this.#startedAt.get(id)
     const seconds = (since: number, until: number) => Math.max(0, Math.round((until - since) / 1000))
     const before = this.#priorEvents.filter((one) => elapsed - one.elapsed <= DAY_MS && !isCrashOf(one, id))
@@ -252,13 +252,13 @@ class HubEvidence {
       message,
       stack_head: stackHead(message),
       version: shortOrNull(version),
-      firmware: shortOrNull(then.firmware),
-      uptime_seconds: then.uptime,
+      firmware: shortOrNull(hubData.firmware),
+      uptime_seconds: hubData.uptime,
       app_uptime_seconds: startedAt === undefined ? null : seconds(startedAt, elapsed),
       exit_code,
       exit_signal,
       samples: samples.map(([at, cpu, memory]) => [seconds(at, now), cpu, memory]),
-      hub: then.health,
+      hub: hubData.health,
       before: before.map(({ at, what, ...texts }) => ({
         at: new Date(at).toISOString(),
         what,

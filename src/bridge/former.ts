@@ -1,4 +1,4 @@
-/** Remembers former hubs and prefixes, whose topics the bridge may clear; all other topics belong to other clients. */
+/** Remembers hubs and prefixes that bridges on this base topic had before. The bridge may clear their topics. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
@@ -46,7 +46,7 @@ export class FormerHubs {
     else if (this.#members.has(hub) || this.#members.size < MAX_HUBS) this.#members.set(hub, member)
   }
 
-  /** Returns the member of a fleet that the hub's `info` names. */
+  /** Returns the fleet member that the hub's `info` names as its owner. */
   memberOf(hub: string): string | undefined {
     return this.#members.get(hub)
   }

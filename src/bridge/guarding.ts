@@ -61,7 +61,7 @@ export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => b
 
 export type GuardedHub = ReturnType<typeof guardedHub>
 
-interface Surroundings {
+interface GuardedHubOptions {
   readonly policy: () => CommandPolicy
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
@@ -72,7 +72,7 @@ interface Surroundings {
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  { policy, send, memory }: Surroundings,
+  { policy, send, memory }: GuardedHubOptions,
 ) {
   return {
     send,
@@ -81,7 +81,7 @@ export function guardedHub(
     shows: (app: string) => hub.apps.shows(app),
     /** Returns whether the hub is known to be able to install a given version of an app. */
     acceptsVersion: () => isNewer(hub.status),
-    /** Reads an app and applies its changes. Returns `false` if, for example, the hub no longer has the app. */
+    /** Reads an app and applies its changes. Returns `false` on failure, for example if the app was uninstalled. */
     async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)

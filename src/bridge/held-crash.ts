@@ -21,7 +21,7 @@ export interface HeldCrash {
   readonly crash?: Crash | null | undefined
 }
 
-/** Returns an app's crash state; `undefined` without a crash. Most payloads show no crash and are not parsed. */
+/** Returns an app's crash state; `undefined` if it has never crashed. Does not parse payloads without a crash. */
 export function crashStateOf(payload: string): CrashState | undefined {
   const hasCrashed =
     payload.length <= MAX_CRASH_BYTES && /"crashed":true|"crash_count":[1-9]|"crash_message":"/.test(payload)

@@ -27,7 +27,7 @@ const namesOf = <N extends Name>(table: Readonly<Record<N, number>>) =>
   Object.keys(table).filter((name): name is N => Object.hasOwn(table, name))
 const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HEALTH_EVERY)]
 
-/** Pause between requests, and between checks for an idle hub. Some hubs refuse four requests in half a second. */
+/** Pause between requests, and while the hub is not idle. Some hubs refuse four requests in half a second. */
 const APART_MS = 1_000
 /** Health is published again after this time even without a significant change. */
 const REPEAT_MS = 15 * MINUTE_MS
@@ -49,7 +49,7 @@ export class HubFigures {
   /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
   boot: Boot | undefined
-  /** When the hub started, as an earlier run has published. */
+  /** The hub's start time as published by an earlier run. */
   #formerBootAt: number | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
   /** The hub's health; `null` if the API key may not read it, `undefined` until all figures have been read. */
@@ -96,7 +96,7 @@ export class HubFigures {
     for (const name of NAMES) if (!this.#permits(name)) this.#figures = { ...this.#figures, [name]: undefined }
   }
 
-  /** Reads the health that an earlier run has published, and keeps its start time, which differs slightly otherwise. */
+  /** Adopts the hub's start time that an earlier run published, because a newly computed time would differ slightly. */
   learn(payload: string): void {
     const booted_at = readJson(HUB_HEALTH, payload)?.booted_at ?? null
     if (booted_at === null) return
@@ -129,7 +129,7 @@ export class HubFigures {
     return this.#hub.permits('getInfo') === 'yes' && !this.#forbidden.has('getInfo')
   }
 
-  #areMade(names: readonly Name[]): boolean {
+  #areRead(names: readonly Name[]): boolean {
     return names.every((name) => this.#figures[name] !== undefined || !this.#permits(name))
   }
 
@@ -210,7 +210,7 @@ export class HubFigures {
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
     const now = this.#options.clock.elapsed()
     const age = now - this.#publishedAt
-    if (!this.#areMade(HEALTH) || (before && age < MINUTE_MS)) return undefined
+    if (!this.#areRead(HEALTH) || (before && age < MINUTE_MS)) return undefined
     const health = healthOf(this.#figures, countsOf(this.#hub.apps.all).memory_bytes, this.boot)
     if (before && age < REPEAT_MS && !hasMoved(before, health)) return undefined
     this.#publishedAt = now
@@ -218,7 +218,7 @@ export class HubFigures {
   }
 
   #settleLinks(): void {
-    if (!this.#areMade(LINKS)) return
+    if (!this.#areRead(LINKS)) return
     const from = LINKS.map((name) => this.#figures[name])
     if (this.#linksFrom !== undefined && from.every((one, at) => one === this.#linksFrom?.[at])) return
     const areDevicesNew = this.#figures.getDevices !== this.#linksFrom?.[LINKS.indexOf('getDevices')]

@@ -10,7 +10,7 @@ export type Figures = { [N in OperationName]?: Result<N> | null }
 export interface Boot {
   /** When the hub started, in epoch milliseconds. */
   readonly at: number
-  /** When the uptime was first read, in `clock.elapsed()` milliseconds. */
+  /** When `uptimeSeconds` was first read, in `clock.elapsed()` milliseconds. */
   readonly readAt: number
   readonly uptimeSeconds: number
 }
@@ -20,7 +20,7 @@ const ROUNDING_SECONDS = 1
 /**
  * The hub has restarted if its uptime decreases, or is less than the time since the previous reading. An unchanged
  * uptime proves nothing, because the uptime may be cached or counted in hours.
- * @param formerAt the start that an earlier run has published, which stays the same while the hub runs
+ * @param formerAt the start time published by an earlier run; kept if it belongs to the same start of the hub
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock, formerAt?: number): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before

@@ -22,7 +22,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Creates the limiter that all hubs share, because a large read takes megabytes. A read has a slot for 1 s at most. */
+/** Creates the limiter that all hubs share, because a large read needs megabytes. A read has a slot for at most 1 s. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, slotTimeoutMs: 1_000 })
 
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -52,7 +52,7 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** The permitted commands, cached with their inputs, which change much less often than apps. */
+  /** The permitted commands, cached with the data that determines them, which changes much less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
@@ -143,7 +143,7 @@ export class HubState {
     this.appChanged(app)
   }
 
-  /** Call this if a write fails. The caller limits the rate of writes that were not sent. */
+  /** Call this if a write fails. The caller limits how many failures of unsent writes it reports. */
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
     const at = new Date(this.#options.clock.now()).toISOString()
     const isShown = app !== null && this.#hub.apps.all.has(app)
@@ -154,7 +154,7 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Call this when data about an app that does not come from the hub has changed. */
+  /** Call this when data about an app has changed that is not part of the hub's list of apps. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
@@ -203,7 +203,7 @@ export class HubState {
       this.settings.refresh()
       this.figures.changed()
     }
-    if (notable.length > 0) this.#muchChanged(notable, silent)
+    if (notable.length > 0) this.#notablyChanged(notable, silent)
     if (silent) upkeep.request()
     if (read) this.#listRead()
     if (silent || notable.length === 0) return
@@ -216,13 +216,13 @@ export class HubState {
     if (early.role === 'active') this.#evidence.forgetHeld(this.#hub.apps.all)
   }
 
-  #muchChanged(changes: readonly NotableChange[], silent: boolean): void {
+  #notablyChanged(changes: readonly NotableChange[], silent: boolean): void {
     const { guardian, homeAssistant, clock } = this.#options
     const guardOf = (app: string) => guardian.factsOf(this.#name, app)
     const { health = null, boot } = this.figures
     const uptime = boot === undefined ? null : uptimeOf(boot, clock)
-    const then = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
-    for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
+    const hubData = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
+    for (const app of this.#evidence.appsChanged(changes, hubData, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
   }
 
@@ -246,7 +246,7 @@ export class HubState {
     this.#evidence.forgetAll()
     this.#options.guardian.hubReplaced(this.#name)
     const apps = [...this.#hub.apps.all.values()]
-    this.#muchChanged(
+    this.#notablyChanged(
       apps.map((after) => ({ id: after.id, before: undefined, after, events: [] })),
       true,
     )
@@ -256,7 +256,7 @@ export class HubState {
   #statusChanged(): void {
     const { guardian, homeAssistant, upkeep } = this.#options
     this.#compare()
-    for (const app of this.#evidence.hasFirmware(this.#hub.status.firmware)) this.appChanged(app)
+    for (const app of this.#evidence.setFirmware(this.#hub.status.firmware)) this.appChanged(app)
     this.changed()
     // The hub's id, which identifies its devices, may arrive after its apps.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()

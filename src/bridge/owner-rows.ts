@@ -86,7 +86,7 @@ export class OwnerRows<K extends OwnerKind> {
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {
-      if (before !== undefined && sameBase(row, before, facts)) return undefined
+      if (before !== undefined && sameDependencies(row, before, facts)) return undefined
       const value = row.render(facts)
       if (value === undefined || value === null) return value
       return row.text ? String(value) : JSON.stringify(value)
@@ -107,7 +107,7 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-function sameBase<K extends OwnerKind>(
+function sameDependencies<K extends OwnerKind>(
   { dependsOn, render }: RetainedRow<K>,
   before: Facts[K],
   after: Facts[K],

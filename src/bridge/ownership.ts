@@ -38,9 +38,9 @@ export interface OwnershipState {
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   readonly isShared: boolean
   readonly former: Names
-  /** Hubs whose topics are not swept until they have been read again. */
+  /** Hubs that must be read again before their topics are swept. */
   readonly pendingReads: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps. Their apps do not count as removed before a second read. */
+  /** Hubs whose first list may lack apps. Missing apps do not count as removed before a second read. */
   readonly fresh: Names
   /** `held` contains the topics of the records that this process maintains. */
   readonly rollouts: { readonly held: Names }
@@ -67,7 +67,7 @@ export function areComplete(hubs: OwnershipState['hubs']): boolean {
 }
 
 /** Returns whether all hubs send ids. If not, a device with an unknown id may belong to a hub that sends no id. */
-function showIds(hubs: OwnershipState['hubs']): boolean {
+function sendIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
 
@@ -86,7 +86,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, context: OwnershipState): Ownership['verdict'] {
   const { hubs, states, pendingReads, fresh, isShared } = context
-  // Keep `bridge/info`, which lists the former hubs until this run replaces it. Another member may publish `fleet`.
+  // Keep `bridge/info`: until this run replaces it, it lists the earlier hubs. Another member may publish `fleet`.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   const state = states.get(owner.hub)
   // Clear an unlisted setting even before the hub is read, because its value may be secret.
@@ -94,8 +94,8 @@ function verdictOf({ name, owner }: OwnTopic, context: OwnershipState): Ownershi
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (state?.figures?.isPending(name)) return 'wait'
-  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which comes
-  // later.
+  // Until the list is read, every app would appear to be removed. The hub's own rows need its status, which
+  // arrives later.
   const isEarly = owner.kind === 'hub' ? hub.status.reason === 'connecting' : fresh.has(owner.hub)
   return !hub.apps.complete || pendingReads.has(owner.hub) || isEarly ? 'wait' : 'clear'
 }
@@ -114,6 +114,6 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER
-  const isKnown = owner === undefined ? areComplete(hubs) && (name !== undefined || showIds(hubs)) : owner.apps.complete
+  const isKnown = owner === undefined ? areComplete(hubs) && (name !== undefined || sendIds(hubs)) : owner.apps.complete
   return isKnown && pendingReads.size === 0 ? { ...waits, verdict: 'clear' } : waits
 }

@@ -12,7 +12,7 @@ const INTERVAL_MS = 60_000
 /** A bridge that is silent for this long is considered stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
-/** Longer than the pause before a connection, its time limit and an ordinary read-back together. */
+/** Time to reconnect: more than the pause, the time limit of a connection and an ordinary read-back together. */
 const RETURN_MS = 60_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
 const MAX_OTHERS = 8
@@ -134,14 +134,14 @@ export class Presence {
     for (const name of hubs ?? []) upkeep.former.add(name)
     if (active && !peer?.active && !this.#stepsBack) onOtherActive()
     if (peer !== undefined) return
-    const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
-    // Any client can invent bridges.
+    const roles = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
+    // Limit the log messages, because any client can invent bridges.
     const now = clock.elapsed()
-    if (now - (this.#loggedAt.get(does) ?? Number.NEGATIVE_INFINITY) < INTERVAL_MS) return
-    this.#loggedAt.set(does, now)
+    if (now - (this.#loggedAt.get(roles) ?? Number.NEGATIVE_INFINITY) < INTERVAL_MS) return
+    this.#loggedAt.set(roles, now)
     log.error(
       { topic, other_started_at: started_at },
-      `another hub2mqtt uses the same base topic: ${does}; stop one of them, or give each its own mqtt.base_topic`,
+      `another hub2mqtt uses the same base topic: ${roles}; stop one of them, or give each its own mqtt.base_topic`,
     )
   }
 

@@ -14,7 +14,7 @@ type Published = BridgeSettings['settings']['publish']
 const MAX_LENGTH = 64 * 1024
 
 /** After these failures, reading the next setting would fail in the same way. */
-const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
+const AFFECTS_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unauthorized',
   'forbidden',
   'subscription',
@@ -125,7 +125,7 @@ export class PublishedSettings {
       log.debug({ app, reason: code }, 'the settings of an app could not be read')
       // A single setting, even an unpublished one, can make the whole response unreadable.
       if (LASTING.has(code) && !foreign) this.#noteAll(app, names, code, message)
-      if (foreign || OF_ALL.has(code)) return
+      if (foreign || AFFECTS_ALL.has(code)) return
       for (const name of names) if (!(await this.#readOne(app, name))) return
     }
   }
@@ -138,7 +138,7 @@ export class PublishedSettings {
       return true
     } catch (error) {
       const { code, foreign, message } = asHubError(error)
-      if (foreign || OF_ALL.has(code)) return false
+      if (foreign || AFFECTS_ALL.has(code)) return false
       if (code === 'unknown_setting') this.#hold(app, name, undefined)
       else this.#noteAll(app, [name], code, message)
       return true
@@ -146,7 +146,7 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
-    // Skip the setting if the configuration has stopped publishing the setting since the request.
+    // Skip a setting that the configuration has stopped publishing since the request.
     if (!this.publishes({ app, name })) return
     const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
     if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')

@@ -8,7 +8,7 @@ import type { Message } from '../mqtt/types.ts'
 const MEMORY_MS = 5 * 60_000
 /** The oldest reads beyond this number are forgotten, because reads may run again. */
 const MAX_READS = 20_000
-/** Beyond this number, writes are refused, because none may be forgotten. They take 50 MB, or 100 MB if all failed. */
+/** Beyond this number, writes are refused, because none may be forgotten. They need 50 MB, or 100 MB if all failed. */
 const MAX_WRITES = 100_000
 /** Maximum total length of the data of all reads; writes have the same limit. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
@@ -23,11 +23,11 @@ interface Entry {
   length: number
 }
 
-class Line {
+class EntryQueue {
   readonly entries = new Map<string, Entry>()
   length = 0
   #oldest: Entry | undefined
-  /** An iterator after `#oldest`. It is reused, because a new iterator would visit all deleted entries again. */
+  /** An iterator past `#oldest`. It is reused, because a new iterator would visit all deleted entries again. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -35,7 +35,7 @@ class Line {
     this.entries.delete(key)
   }
 
-  deleteOldest(isToGo: (oldest: Entry) => boolean): void {
+  deleteOldest(mayDelete: (oldest: Entry) => boolean): void {
     for (;;) {
       while (this.#oldest === undefined || this.entries.get(this.#oldest.key) !== this.#oldest) {
         this.#oldest = this.#inOrder.next().value
@@ -44,7 +44,7 @@ class Line {
         this.#inOrder = this.entries.values()
         return
       }
-      if (!isToGo(this.#oldest)) return
+      if (!mayDelete(this.#oldest)) return
       this.delete(this.#oldest.key)
     }
   }
@@ -52,9 +52,9 @@ class Line {
 
 export class Replay {
   readonly #clock: Clock
-  readonly #writes = new Line()
+  readonly #writes = new EntryQueue()
   /** Contains the reads, and the writes that sent no request to the hub, because these commands may run again. */
-  readonly #reads = new Line()
+  readonly #reads = new EntryQueue()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -92,7 +92,7 @@ export class Replay {
     })
   }
 
-  #keepData(entry: Entry, line: Line, json: string): void {
+  #keepData(entry: Entry, line: EntryQueue, json: string): void {
     const { length } = json
     if (json === 'null') return
     if (line === this.#writes && line.length + length > MAX_DATA_LENGTH) entry.outcome = NO_DATA

@@ -16,7 +16,7 @@ import type { HubState } from './hub-state.ts'
 export interface Requester {
   /** The name of the requester in the log. */
   readonly by: string
-  /** Returns whether the command is still wanted. Called before each step; default: `true`. */
+  /** Returns whether the command is still needed. Called before each step; default: `true`. */
   readonly isCurrent?: (() => boolean) | undefined
   /** Called once with the answer, which may contain secrets. */
   readonly reply: (answer: Reply) => void

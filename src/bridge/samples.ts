@@ -39,7 +39,7 @@ const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
 /**
- * A bucket's start (epoch milliseconds), CPU (percent of one core) and bytes. `null`: unknown, or the app does not run.
+ * A bucket's start (epoch milliseconds), CPU (percent of one core) and memory; `null` if unknown or not running.
  */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
@@ -93,8 +93,8 @@ export class Samples {
 
   /** Adds the record of an app to `own`. Returns `undefined` if the memory limit is reached. */
   newRecord(own: Map<string, Float32Array>, app: string): Float32Array | undefined {
-    const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
-    while (!mayBe(this.size)) {
+    const fits = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
+    while (!fits(this.size)) {
       const next = SIZES[SIZES.indexOf(this.size) + 1]
       if (next === undefined) return undefined
       for (const { records } of this.#hubs.values()) {

@@ -1,9 +1,9 @@
-/** Runs tasks only while this bridge is active. Before its role is decided, some tasks wait for a limited time. */
+/** Runs tasks only while this bridge is active. Before its role is decided, tasks wait, most for a limited time. */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
-/** Equal to the maximum time that events and answers wait for the broker. */
+/** Equal to the maximum time for which events and answers wait for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {

@@ -22,21 +22,21 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'pendin
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'swept' | 'touched'> | undefined
-  /** Called when no message can remain under a former discovery prefix. */
+  /** Called when no message can be left under an earlier discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
 const REREAD_DELAY_MS = 2_000
-/** Changes within this time are restored together. */
+/** Topics that other clients change within this time are restored together. */
 const SOON_MS = 500
 /** The minimum time between two repairs, because a client may keep changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
 export class Upkeep {
-  /** Hubs that this bridge no longer has, or that another bridge with the same base topic has named. */
+  /** Hubs that this bridge has served before, or that another bridge with the same base topic serves. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
   /**
@@ -92,7 +92,7 @@ export class Upkeep {
       if (hub === undefined) continue
       this.#pendingReads.set(name, 'requested')
       const failed = (error: unknown) => {
-        // Do not retry: the key does not permit the list.
+        // Do not retry: the API key does not permit reading the list.
         if (asHubError(error).code === 'forbidden') this.#wasRead(name)
         else if (this.#pendingReads.has(name)) this.#pendingReads.set(name, 'next')
       }

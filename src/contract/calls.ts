@@ -38,7 +38,7 @@ export const called = enveloped(
   },
 )
 
-/** The effects that an operation shares with commands. Effects that are only possible are included, to be safe. */
+/** The effects that an operation shares with commands. Includes effects that are only possible, to be safe. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],

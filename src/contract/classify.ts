@@ -34,8 +34,8 @@ export function isCrashed(app: App): boolean {
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**
- * Returns whether an app has crashed, or was stopped by the hub, between two reads. A stop without a new message or a
- * higher crash count was requested by a person or an automation. A crash flag that remains set is not a new crash.
+ * Returns whether an app has crashed, or was stopped by the hub, between two reads. A stop without a new message and
+ * without a higher crash count was requested by a person or an automation. A crash flag that stays set is no new crash.
  * @param isDown whether the app has been down since a known crash, whose message and state may arrive later
  */
 export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {

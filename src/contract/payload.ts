@@ -216,7 +216,7 @@ const LARGE_NUMBER = /\d{16}|\de/i
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
- * Refuses JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
+ * Rejects JSON that is nested too deeply, or has integers that would be rounded. Fractions are rounded to the nearest
  * double. Returns `undefined` if the text is not JSON.
  * @throws CommandError `invalid_payload`
  */

@@ -15,7 +15,7 @@ export const CONTRACT_VERSION = 1 as const
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-/** Refuses times that `Date` cannot parse, because `isoTimestamp` accepts some of them. */
+/** Rejects times that `Date` cannot parse, because `isoTimestamp` accepts some of them. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))

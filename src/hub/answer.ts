@@ -10,7 +10,7 @@ export interface Answer {
   readonly isCut?: true
 }
 
-/** Returns whether a status means success. A 206 is not a success, because it contains only part of a list. */
+/** Returns whether a status means success. For a read, 206 does not, because the body is only part of a list. */
 export function isSuccess(method: Method, status: number): boolean {
   return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }

@@ -28,7 +28,7 @@ const OVERTAKEN_MS = 60_000
 export interface AppsUpdate {
   /** The changed apps; empty if a read of the list has found no changes. */
   readonly changes: readonly Change[]
-  /** Whether to send no events, because the apps are not new but only discovered, or because the filter changed. */
+  /** Whether to send no events, because existing apps have only become known, or because the filter has changed. */
   readonly silent: boolean
   /** Whether these changes complete a read of the list. */
   readonly read: boolean
@@ -56,7 +56,7 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read. Before that, an app missing from `all` may exist. Set only by this class. */
   complete = false
-  /** Set by `Upkeep` if the first list lacks apps that an earlier run has published: they are not new in the next list. */
+  /** Set by `Upkeep` if the first list lacks apps that an earlier run published: in the next list, they are not new. */
   firstIsPartial = false
   /** Whether the realtime channel keeps the list current, so that reads need no request. Set by `Session`. */
   live = false
@@ -71,7 +71,7 @@ export class AppManager {
 
   /** Set while the known apps belong to the previous hub. Called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
-  /** Increases when another hub answers at this address, and when the known hub answers again instead of it. */
+  /** Increases when a different hub answers at this address, and when the known hub answers there again. */
   generation = 0
 
   /** @param onUnknownApp called when an event is about an unlisted app, so that the list is read again */
@@ -275,10 +275,10 @@ export class AppManager {
       const changes = reduceList(this.#apps, list, eventsDuringRead)
       const read = changes.length <= AT_ONCE
       this.complete ||= read
-      const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
-        before === undefined && (this.firstIsPartial || this.#newlyShown(id)) ? 'shownAnew' : 'others',
+      const { newlyShown = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
+        before === undefined && (this.firstIsPartial || this.#newlyShown(id)) ? 'newlyShown' : 'others',
       )
-      if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
+      if (newlyShown.length > 0) this.#apply({ changes: newlyShown, silent: true, read: false })
       if (read) this.firstIsPartial = false
       if (read && shows === this.shows) this.#filterApplied()
       this.#apply({ changes: others, silent, read })
@@ -304,9 +304,9 @@ export class AppManager {
   }
 
   /**
-   * Reads a list that lacks known apps again until two consecutive lists have the same apps, because a hub may omit
-   * apps, for example while starting. Only apps that both lists lack are removed. An empty list in place of known apps
-   * is accepted only after `MAX_READS` reads.
+   * Reads the list. If it lacks known apps, reads it again until two consecutive lists have the same apps: a hub may
+   * omit apps, for example while starting. Only apps that both lists lack are removed. An empty list in place of known
+   * apps is accepted only after `MAX_READS` reads.
    */
   async #readConfirmed(): Promise<AppList> {
     let before: AppList = new Map()
@@ -327,7 +327,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** Returns a list that is surely from the hub: it has the hub's id or the known apps, or a ping confirms the hub. */
+  /** Returns a list that is verified: it has the hub's id or the known apps, or a ping confirms the hub. */
   async #readVerified(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

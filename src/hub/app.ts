@@ -38,7 +38,7 @@ export interface App extends Unknown {
 
 const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
-/** How the process last ended, which only older hubs report. This key is a symbol, so that it is not published. */
+/** How the app's process last exited, which only older hubs report. The key is a symbol, so it is not published. */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined

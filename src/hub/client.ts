@@ -189,7 +189,7 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // Refuse dot segments, because the server would resolve them, and the path would name a different resource.
+  // Reject dot segments, because the server would resolve them, and the path would name a different resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }

@@ -10,7 +10,7 @@ export const asItIs: Clean = (text) => text
 
 /**
  * Truncates to `length` UTF-16 code units. Removes the API key first, because part of a key would not be recognised.
- * Replaces halves of surrogate pairs, because Home Assistant refuses a whole message with one.
+ * Replaces lone surrogates, because Home Assistant rejects a message that contains one.
  */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text).toWellFormed()
@@ -41,7 +41,7 @@ type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
   const { crashed, crashedCount } = record
-  const patch: Writable<AppPatch> = decodeLife(record, clean)
+  const patch: Writable<AppPatch> = decodeState(record, clean)
   if (crashed !== undefined) patch.crashed = boolean(crashed)
   // Some newer hubs send only the state, not `crashed`. On older hubs, the state never shows a crash.
   const isNewer = patch.state === 'crashed' || crashedCount !== undefined
@@ -58,7 +58,7 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
   return patch
 }
 
-function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
+function decodeState(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
   const { enabled, state, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const { exitCode, exitSignal } = record
   const patch: Writable<AppPatch> = {}

@@ -52,7 +52,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
     body,
     operation: known?.name ?? null,
     parameters,
-    app: section === 'app' ? named(item) : isOfApps ? appOf(segments, parameters['name'], [query, body]) : null,
+    app: section === 'app' ? checkedName(item) : isOfApps ? appOf(segments, parameters['name'], [query, body]) : null,
   }
 }
 
@@ -72,7 +72,7 @@ function segmentsOf(path: string): string[] {
 
 function decoded(segment: string): string {
   try {
-    return named(decodeURIComponent(segment))
+    return checkedName(decodeURIComponent(segment))
   } catch {
     throw invalid('path: a segment is empty, or hubs might read it differently.')
   }
@@ -82,7 +82,7 @@ function decoded(segment: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s|\s$/i
 
-function named(name: string): string {
+function checkedName(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
     throw invalid('item: it is empty, or hubs might read it differently.')
   }

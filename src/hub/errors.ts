@@ -2,11 +2,11 @@
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not accept the API key. Retry slowly, because a person must fix this. */
+  /** 401: the hub does not accept the API key. Retry infrequently: this needs manual intervention. */
   | 'unauthorized'
   /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
-  /** 403: the hub has no valid licence. Retry slowly, because a person must fix this. */
+  /** 403: the hub has no valid licence. Retry infrequently: this needs manual intervention. */
   | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
@@ -65,10 +65,10 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
   }
 }
 
-/** The delay after errors that only a person can fix. */
-const PERSON_RETRY_MS = 60_000
+/** The delay after errors that need manual intervention. */
+const MANUAL_FIX_RETRY_MS = 60_000
 
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
-  if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return PERSON_RETRY_MS
+  if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return MANUAL_FIX_RETRY_MS
   return retryAfterMs ?? backoff.next()
 }

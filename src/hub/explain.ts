@@ -14,7 +14,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
     ({ hostname }) =>
       advice(`the name ${hostname} cannot be resolved`, "check its spelling, or use the hub's IP address"),
   ],
-  [/^(EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/, noWay],
+  [/^(EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/, noRoute],
   [
     /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/,
     ({ host, hostname }) =>
@@ -97,14 +97,14 @@ function connection(error: HubError, at: URL): Advice {
   const code = systemCode(error.cause)
   const [, known] = CONNECTIONS.find(([codes]) => codes.test(code)) ?? []
   if (known !== undefined) return known(at, code, error.cause)
-  if (error.code === 'unreachable') return noWay(at)
+  if (error.code === 'unreachable') return noRoute(at)
   return advice(
     `${at.host} accepts the connection but does not answer like a hub: ${plain(error.message)}`,
     `${HUB_PORTS}${at.protocol === 'http:' ? '; if that port is for HTTPS, use https://' : ''}`,
   )
 }
 
-function noWay({ host }: URL): Advice {
+function noRoute({ host }: URL): Advice {
   return advice(`nothing answers at ${host}`, 'check the address, and that the hub is on and in this network')
 }
 

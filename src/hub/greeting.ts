@@ -6,11 +6,11 @@ import type { HubStatus } from './status.ts'
 
 export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
-/** Failures that a hub may have only now. It is usable even so, because it checks the permissions of each request. */
-const PASSING: ReadonlySet<HubErrorCode> = new Set(['failed', 'nonsense'])
+/** Failures that may be temporary. The hub is still usable, because it checks the permissions of each request. */
+const TEMPORARY: ReadonlySet<HubErrorCode> = new Set(['failed', 'nonsense'])
 
 /**
- * Resolves to `isPartial` if the permissions could not be read, but may be readable later.
+ * Reads the greeting. `isPartial` is `true` if the permissions could not be read, but may be readable later.
  * @param previous returns the last result; on the same hub and firmware, its missing operations are kept
  * @throws HubError
  */
@@ -20,7 +20,7 @@ export async function greet(client: HubClient, previous: () => Greeting | undefi
   let isPartial = false
   const reading = unless(['unsupported', 'forbidden', 'rejected'], client.call('getSessionMe', {}))
   const scopes = await reading.catch((error: unknown) => {
-    if (!PASSING.has(asHubError(error).code)) throw error
+    if (!TEMPORARY.has(asHubError(error).code)) throw error
     isPartial = true
     const known = previous()
     return known?.id === id ? known.scopes : undefined

@@ -31,7 +31,7 @@ export interface Sending {
   readonly timeoutMs?: number | undefined
   /** Whether to send the API key. */
   readonly key: boolean
-  /** Whether to open a new connection, because an open connection may lead to a server that has left this address. */
+  /** Whether to open a new connection, because the server of an open connection may no longer have this address. */
   readonly isFresh?: boolean | undefined
   /** Called just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined

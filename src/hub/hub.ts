@@ -24,7 +24,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'hasApp'> {
 }
 
 /** Failures that concern the hub or the API key, not just the call. */
-const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
+const HUB_FAILURES: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
 /** How long a realtime channel may take to report a change. Some hubs keep the channel open, but send no events. */
 const EVENT_MS = 2_000
@@ -174,7 +174,7 @@ export class Hub {
   }
 
   #noteFailure(code: HubErrorCode): void {
-    if (CONCERNING.has(code)) this.#session.startOver()
+    if (HUB_FAILURES.has(code)) this.#session.startOver()
   }
 
   /**

@@ -70,7 +70,7 @@ export class ProvenHub {
   readonly #writes = new Set<Promise<Answer>>()
   #refusesWrites = false
   #pending = 0
-  /** Until when the hub counts as limiting requests, in `clock.elapsed()` milliseconds. */
+  /** Until when the hub is considered to limit requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'hasApp'>, clock: Clock) {
@@ -120,7 +120,7 @@ export class ProvenHub {
   }
 
   /**
-   * Sends no more writes, not even those that are waiting for a connection. Resolves when all writes that were sent
+   * Stops sending writes, even those that are already waiting for a connection. Resolves when all writes that were sent
    * have been answered.
    */
   async endWrites(): Promise<void> {
@@ -243,7 +243,7 @@ export class ProvenHub {
 
   async #prove(): Promise<void> {
     const losses = this.#losses
-    // A check that began before the latest loss may have reached the server of that time.
+    // A check that began before the latest loss may have reached a previous server at this address.
     while (this.#proving !== undefined && this.#proving.losses < losses) await this.#proving.done
     this.#proving ??= { losses: this.#losses, done: this.confirm().finally(() => (this.#proving = undefined)) }
     await this.#proving.done

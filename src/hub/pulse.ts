@@ -1,11 +1,11 @@
-/** Detects whether the task that calls a hub is still running. */
+/** Detects whether the task that calls a hub is stuck. */
 import type { Clock } from '../base/clock.ts'
 
 /** The longest pause between two calls, except for the configured intervals. It is the maximum `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
 /** Maximum number of consecutive calls in one round of the task. Each call may time out. */
-const CALLS_IN_A_TURN = 8
+const CALLS_PER_ROUND = 8
 
 type Intervals = Readonly<Record<'poll_interval' | 'poll_interval_fallback' | 'timeout', number>>
 
@@ -18,7 +18,7 @@ export class Pulse {
   constructor({ poll_interval, poll_interval_fallback, timeout }: Intervals, clock: Clock) {
     this.#clock = clock
     this.#limit =
-      Math.max(poll_interval, poll_interval_fallback, LONGEST_PAUSE_MS) + CALLS_IN_A_TURN * timeout + GRACE_MS
+      Math.max(poll_interval, poll_interval_fallback, LONGEST_PAUSE_MS) + CALLS_PER_ROUND * timeout + GRACE_MS
     this.#callAt = clock.elapsed()
   }
 

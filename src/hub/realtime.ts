@@ -144,7 +144,7 @@ async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions
 
 const closed = (reason: string) => new HubError('unreachable', `The realtime channel closed: ${reason}.`)
 
-const worded = (value: unknown) => (typeof value === 'string' ? value : '')
+const textIn = (value: unknown) => (typeof value === 'string' ? value : '')
 
 const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403: 'forbidden' }
 
@@ -153,16 +153,16 @@ function refused(refusal: unknown): HubError {
   const { statusCode, code, error, error_description }: Record<string, unknown> = isRecord(refusal) ? refusal : {}
   const status = statusCode ?? code
   if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
-  if (status === 403 && lacksLicence(`${worded(error)} ${worded(error_description)}`)) {
+  if (status === 403 && lacksLicence(`${textIn(error)} ${textIn(error_description)}`)) {
     return new HubError('subscription', 'The hub has no valid licence.', { status })
   }
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }
 
 /** After a session shorter than this, the back-off continues. */
-const STEADY_MS = 30_000
+const STABLE_MS = 30_000
 
-interface Keeping {
+interface KeepOptions {
   /** Opens a session. @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** Called when a session is up; if it rejects with a HubError, the session is closed. */
@@ -176,7 +176,7 @@ interface Keeping {
 }
 
 /** Opens one session after another, with back-off, until the signal aborts. */
-export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: Keeping): Promise<void> {
+export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: KeepOptions): Promise<void> {
   let loggedCode: string | undefined
   while (!signal.aborted) {
     let delay: number
@@ -187,7 +187,7 @@ export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, si
       await onUp()
       if (!signal.aborted) log.info('realtime channel up')
       const reason = await session.ended
-      if (clock.elapsed() - since >= STEADY_MS) backoff.reset()
+      if (clock.elapsed() - since >= STABLE_MS) backoff.reset()
       onLost()
       delay = backoff.next()
       loggedCode = undefined

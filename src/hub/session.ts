@@ -18,7 +18,7 @@ const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
 /** Pauses while a hub answers 429 without `Retry-After`; doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** For this long after the start, the state of a hub that answers only 429 stays unknown; then the hub is offline. */
+/** If a hub answers only 429, its state stays unknown for this long after the start. Then the hub counts as offline. */
 const UNKNOWN_MS = 10_000
 /** Minimum time between early reads of the list because of an unknown app or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
@@ -61,7 +61,7 @@ export class Session {
   /** Aborted when another hub answers, because the realtime session with the previous hub is no longer valid. */
   #sessions = new AbortController()
   /** The fraction of the interval to wait until the next read. */
-  #part = 1
+  #fraction = 1
   /** When the last read began, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
@@ -137,8 +137,8 @@ export class Session {
         // After a 429, send no more requests than necessary: the hub may permit only a few at a time.
         this.#stale ||= failure.code !== 'rate_limited'
         const refused = failure.code === 'unauthorized'
-        // A hub that limits requests is not offline (see `#poll`). At a handover, it may limit the first requests,
-        // because the former owner has just sent requests.
+        // A hub that limits requests is not offline (see `#poll`). After a takeover, it may limit the first
+        // requests, because the previous bridge has just sent requests.
         const { online, reason } = this.#status.current
         const mayBeOnline = online || (reason === 'connecting' && clock.elapsed() < unknownUntil)
         if (failure.code === 'rate_limited' && mayBeOnline) {
@@ -161,7 +161,7 @@ export class Session {
    */
   async #read(slot?: Slot): Promise<HubError | undefined> {
     this.#stale ||= this.#isPartial
-    await this.#makeSure()
+    await this.#ensureGreeted()
     slot?.keep()
     let refused: HubError | undefined
     this.#readAt = this.#dependencies.clock.elapsed()
@@ -177,7 +177,7 @@ export class Session {
     return refused
   }
 
-  async #makeSure(): Promise<void> {
+  async #ensureGreeted(): Promise<void> {
     // During the first check, a second check may become necessary, for example because of a new API key.
     for (let rounds = 0; rounds < 2 && this.#mustGreet(); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
@@ -226,7 +226,7 @@ export class Session {
         const isWoken = await this.#untilNextRead()
         if (!this.#stop.signal.aborted) await this.#poll()
         if (isWoken) this.#spread()
-        else this.#part = 1
+        else this.#fraction = 1
       }
     } finally {
       ending.abort()
@@ -265,7 +265,7 @@ export class Session {
       ...this.#dependencies,
       open: () => {
         const session = this.#gate.run({ signal }, async (slot) => {
-          await this.#makeSure()
+          await this.#ensureGreeted()
           return openRealtime({
             ...this.#options,
             clock: this.#dependencies.clock,
@@ -335,7 +335,7 @@ export class Session {
 
   /** Shortens the wait for the next read at random, because a start or a network failure synchronises many reads. */
   #spread(): void {
-    this.#part = 1 - this.#dependencies.random()
+    this.#fraction = 1 - this.#dependencies.random()
   }
 
   /** Sleeps until the next read is due or `wake` is called. Returns whether `wake` was called. */
@@ -345,7 +345,7 @@ export class Session {
     for (;;) {
       const connected = this.#status.current.realtime === 'connected'
       const interval = connected ? pollInterval : Math.min(pollInterval, pollIntervalFallback)
-      const remaining = Math.max(0, this.#readAt + interval * this.#part - clock.elapsed())
+      const remaining = Math.max(0, this.#readAt + interval * this.#fraction - clock.elapsed())
       this.#turning = new AbortController()
       await sleep(clock, remaining, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
       if (!this.#turning.signal.aborted || this.#waking.signal.aborted || this.#stop.signal.aborted) break

@@ -1,6 +1,6 @@
 /**
  * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
- * Sends only the app's id, and no API key, hub or version.
+ * Sends only the app's id: no API key, no version, and nothing about the hub.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -42,7 +42,7 @@ const TIMEOUT_MS = 15_000
 const MAX_BYTES = 1024 * 1024
 const MAX_APPS = 5_000
 
-interface Surroundings {
+interface StoreOptions {
   readonly url: string
   readonly isOn: () => boolean
   /** Returns whether this process is active and not on standby. */
@@ -53,7 +53,7 @@ interface Surroundings {
 }
 
 export class Store implements AsyncDisposable {
-  readonly #options: Surroundings
+  readonly #options: StoreOptions
   readonly #client: HttpClient
   readonly #followed = new Map<string, Followed>()
   readonly #entries = new Map<string, StoreEntry>()
@@ -61,7 +61,7 @@ export class Store implements AsyncDisposable {
   #running: AbortController | undefined
   #failing = false
 
-  constructor(options: Surroundings) {
+  constructor(options: StoreOptions) {
     this.#options = options
     const { url, clock } = options
     this.#client = new HttpClient({ url, apiKey: () => '', timeoutMs: TIMEOUT_MS, maxRequests: 1 }, clock)
@@ -93,8 +93,8 @@ export class Store implements AsyncDisposable {
     const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
     // Two topics contain the version. The one without a changelog must not replace a complete release.
-    const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
-    if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
+    const isLessComplete = release?.changelog === null && followed.apps.releases.all.has(id)
+    if (release !== undefined && !isLessComplete && followed.apps.learn(id, release)) followed.onRelease(id)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -252,8 +252,8 @@ function releaseOf(version: unknown, changelog: unknown): Release | undefined {
 /** Adds the changelog from `log`. In this undocumented format, the versions are keys of an object, or in an array. */
 function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
-  const isIt = (one: Json) => isRecord(one) && one['version'] === release.version
-  const entry: unknown = Array.isArray(log) ? log.find(isIt) : isRecord(log) ? log[release.version] : undefined
+  const isMatch = (one: Json) => isRecord(one) && one['version'] === release.version
+  const entry: unknown = Array.isArray(log) ? log.find(isMatch) : isRecord(log) ? log[release.version] : undefined
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 

@@ -132,7 +132,7 @@ export function writeCheck(hub: Hub, { operation, id, name, shows = {}, value }:
   return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
 }
 
-/** Returns whether an app has the wanted values on the hub, not in memory. */
+/** Returns whether an app has the expected values on the hub, not just in this process. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   const found = new Map<string, unknown>(Object.entries(await hub.client.readVerified('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)

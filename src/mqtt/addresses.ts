@@ -70,7 +70,7 @@ export function shownUrl(url: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** Chooses credentials and protocol version for the next connection, depending on why the last was refused. */
+/** Chooses credentials and protocol version for the next connection, depending on why the previous one was refused. */
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
@@ -127,19 +127,19 @@ export class Login {
   }
 }
 
-/** The wait after a failure that only a person can fix. Some brokers ban clients that retry often. */
-const HOPELESS_WAIT_MS = 60_000
+/** The wait after a failure that needs manual intervention. Some brokers ban clients that retry often. */
+const MANUAL_FIX_WAIT_MS = 60_000
 /** The wait while no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 /** The wait if the broker ends connections soon after accepting them. It is short, because the broker is running. */
-const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
+const UNSTABLE_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
-/** A connection that ends sooner is unsteady. `wordless` applies if an MQTT 3.1.1 broker closes it without a reason. */
-const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** After this many consecutive unsteady connections, `UNSTEADY_WAIT_MS` applies, and the log contains a warning. */
-const UNSTEADY_LIMIT = 5
-/** A connection that lasts this long resets the waits after takeovers. */
-const TAKEOVERS_OVER_MS = 5 * 60_000
+/** A shorter connection is unstable. `noReason` applies if an MQTT 3.1.1 broker closes it: it cannot send a reason. */
+const STABLE_MS = { noReason: 60_000, otherwise: 5_000 }
+/** After this many consecutive unstable connections, `UNSTABLE_WAIT_MS` applies, and a warning is logged. */
+const UNSTABLE_LIMIT = 5
+/** A connection that lasts this long resets the back-off after takeovers. */
+const TAKEOVER_RESET_MS = 5 * 60_000
 
 export interface Ended {
   readonly livedMs: number
@@ -153,37 +153,37 @@ export class Pacing {
   readonly #absent: Backoff
   readonly #flapping: Backoff
   readonly #random: () => number
-  #unsteady = 0
+  #unstable = 0
   #takeovers = 0
 
   constructor(random: () => number) {
     this.#random = random
     this.#absent = new Backoff({ ...ABSENT_WAIT_MS, random })
-    this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
+    this.#flapping = new Backoff({ ...UNSTABLE_WAIT_MS, random })
   }
 
   get suspicious(): boolean {
-    return this.#unsteady === UNSTEADY_LIMIT
+    return this.#unstable === UNSTABLE_LIMIT
   }
 
   /** Returns the time to wait, in milliseconds. `ended` is `undefined` if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended
-      const isWordless = failure.code === 'closed' && protocol !== '5'
-      const isSteady = explained || livedMs >= (isWordless ? STEADY_MS.wordless : STEADY_MS.otherwise)
-      this.#unsteady = isSteady ? 0 : this.#unsteady + 1
+      const hasNoReason = failure.code === 'closed' && protocol !== '5'
+      const isStable = explained || livedMs >= (hasNoReason ? STABLE_MS.noReason : STABLE_MS.otherwise)
+      this.#unstable = isStable ? 0 : this.#unstable + 1
       this.#absent.reset()
-      if (this.#unsteady < UNSTEADY_LIMIT) this.#flapping.reset()
-      if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
+      if (this.#unstable < UNSTABLE_LIMIT) this.#flapping.reset()
+      if (livedMs >= TAKEOVER_RESET_MS) this.#takeovers = 0
     }
-    if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
+    if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return MANUAL_FIX_WAIT_MS
     if (failure.code === 'taken_over') {
       // Two clients use the same id. If both reconnect immediately, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))
     }
-    return (ended !== undefined && this.#unsteady >= UNSTEADY_LIMIT ? this.#flapping : this.#absent).next()
+    return (ended !== undefined && this.#unstable >= UNSTABLE_LIMIT ? this.#flapping : this.#absent).next()
   }
 }

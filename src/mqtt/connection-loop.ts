@@ -1,4 +1,4 @@
-/** Keeps a connection to a broker. Reconnects when the connection ends, and waits longer after each failure. */
+/** Keeps the bridge connected to a broker. When the connection ends, reconnects with a back-off. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep, within } from '../base/clock.ts'
@@ -11,8 +11,8 @@ import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to answer before a deliberate reconnect, and to close its side after DISCONNECT. */
-const GOODBYE_MS = 1_000
-const ASIDE_MS = 30_000
+const CLOSE_TIMEOUT_MS = 1_000
+const TRIAL_TIMEOUT_MS = 30_000
 
 export interface ConnectionLoopOptions {
   readonly link: LinkOptions
@@ -28,15 +28,15 @@ export interface ConnectionLoopOptions {
   readonly postponesAck?: () => boolean
   /** Called when an accepted connection has ended. Returns whether the cause is known. */
   readonly onLost?: (failure: Failure) => boolean
-  /** Whether ending the connection now would resend messages or affect a running command. */
+  /** Whether ending the connection now would cause messages to be resent, or affect a running command. */
   readonly isBusy?: () => boolean
   readonly onStartOver?: () => void
 }
 
 export class ConnectionLoop {
-  /** The broker may not have accepted this connection yet. */
+  /** The current connection, even if the broker has not accepted it yet. */
   connection: Connection | undefined
-  /** The number of the latest connection, starting at 1. A message that has an earlier number is outdated. */
+  /** The number of the latest connection, starting at 1. A message with a lower number is outdated. */
   number = 0
   state: LinkStatus['state'] = 'stopped'
   reason: FailureCode | undefined
@@ -76,7 +76,7 @@ export class ConnectionLoop {
       const wait = this.#addresses.next(failure, ended)
       if (pacing.suspicious) {
         journal.warnOnce(
-          'unsteady',
+          'unstable',
           'the MQTT broker ends every connection soon: does another client use this client id?',
         )
       }
@@ -100,14 +100,14 @@ export class ConnectionLoop {
   async #startOver(connection: Connection): Promise<void> {
     const { clock, link, onStartOver } = this.#options
     // During a suspension, the broker may have ended the connection, and another bridge may have become active. The
-    // answer to this request shows that the connection is up; there is no such subscription.
+    // UNSUBACK shows that the connection is still up. No subscription to this filter exists.
     const answered = connection.unsubscribe([`${link.stateTopic}/none`]).then(() => true)
-    const isServed = (await within(clock, GOODBYE_MS, answered)) === true
+    const isServed = (await within(clock, CLOSE_TIMEOUT_MS, answered)) === true
     if (connection.isDown) return
     this.#startingOver = true
     if (isServed) onStartOver?.()
     void connection.end()
-    clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
+    clock.after(CLOSE_TIMEOUT_MS, () => connection.drop(CLOSED_BY_US))
   }
 
   /** Runs `task` on a separate connection without a will. Resolves to the failure of that connection, if any. */
@@ -115,7 +115,7 @@ export class ConnectionLoop {
     const { link, clock } = this.#options
     const { url, login } = this.#addresses.current
     const broker = { ...link, urls: [url], protocol: login.protocol }
-    const session = { broker, clientId: `${link.clientId}-trial`, timeoutMs: ASIDE_MS, signal }
+    const session = { broker, clientId: `${link.clientId}-trial`, timeoutMs: TRIAL_TIMEOUT_MS, signal }
     try {
       await withSession(session, clock, task)
       return undefined
@@ -223,8 +223,8 @@ export function failbackProbe(
     start(url: string): void {
       stop.abort()
       stop = new AbortController()
-      const wasInVain = clock.elapsed() - openedAt < preferredAfterMs
-      intervals = wasInVain ? Math.min(MAX_INTERVALS, intervals * 2) : 1
+      const wasLostSoon = clock.elapsed() - openedAt < preferredAfterMs
+      intervals = wasLostSoon ? Math.min(MAX_INTERVALS, intervals * 2) : 1
       void run(url, intervals * preferredAfterMs, stop.signal)
     },
 

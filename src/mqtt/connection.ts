@@ -8,7 +8,7 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
-import { guardInlet, PACKET_TOO_LARGE, TOO_LARGE_STAND_IN } from './packet-filter.ts'
+import { filterPackets, PACKET_TOO_LARGE, TOO_LARGE_STAND_IN } from './packet-filter.ts'
 import type { BrokerOptions, Credentials, Protocol } from './types.ts'
 
 interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveMs' | 'connectTimeoutMs'> {
@@ -39,7 +39,7 @@ export class Connection {
   readonly #ended = new AbortController()
   /** Stays pending if the broker does not accept the connection. */
   readonly accepted = this.#accepted.promise
-  /** Resolves when the connection has ended or could not be made. */
+  /** Resolves when the connection has ended or could not be established. */
   readonly down = this.#down.promise
   /** Aborted when `down` resolves. */
   readonly ended = this.#ended.signal
@@ -52,7 +52,7 @@ export class Connection {
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
     const { protocol, onPublish, postponesAck = () => false, onNoSubscribers } = options
     this.protocol = protocol
-    const client = new MqttClient(() => guardInlet(openStream(), protocol), clientOptions(options))
+    const client = new MqttClient(() => filterPackets(openStream(), protocol), clientOptions(options))
     this.#client = client
     client.on('connect', (connack) => {
       this.#connack = connack
@@ -96,7 +96,7 @@ export class Connection {
     return undefined
   }
 
-  /** The number of unacknowledged QoS 1 publishes that the broker accepts. */
+  /** The maximum number of unacknowledged QoS 1 publishes that the broker accepts. */
   get receiveMaximum(): number {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
@@ -151,7 +151,7 @@ export class Connection {
     if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
-      // mqtt.js would wait until all publishes are acknowledged, but the caller has already waited for that.
+      // mqtt.js would first wait for all PUBACKs. On a deliberate reconnect, unacknowledged messages are resent anyway.
       this.#client.stream.write(DISCONNECT)
     } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
@@ -192,7 +192,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // Do not set Maximum Packet Size, because the broker would withhold larger messages, which must be answered.
+    // Do not set Maximum Packet Size, because the broker would discard larger commands, which must be answered.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

@@ -57,7 +57,7 @@ const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
   readonly url: string
-  /** Ends all connections; safe to call twice. */
+  /** Stops listening and ends all connections; safe to call twice. */
   close(): Promise<void>
 }
 
@@ -127,7 +127,7 @@ function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger):
 /** Maximum number of messages queued for an offline client, as in Mosquitto. Later messages are dropped. */
 const MAX_WAITING = 1_000
 
-/** The methods of aedes's store that keep messages for the sessions of clients. */
+/** The methods of aedes's store that store messages for the clients' sessions. */
 interface Store {
   outgoingEnqueueCombi(subscriptions: readonly { readonly clientId: string }[], packet: unknown): Promise<void>
   /** Resolves to the removed message, if any. */
@@ -147,8 +147,8 @@ function storeOf(aedes: Aedes): Store {
 }
 
 /**
- * Numbers each PUBREL. Otherwise, the store confuses those of one client, and messages of QoS 2 are lost. Messages that
- * are not stored, such as retained ones, must not fail, because aedes would disconnect the client.
+ * Numbers each PUBREL. Otherwise, the store confuses a client's PUBRELs, and QoS 2 messages are lost. The update of a
+ * message that is not stored, such as a retained one, must not fail, because aedes would disconnect the client.
  */
 function acceptUpdates(store: Store): void {
   const update = store.outgoingUpdate.bind(store)
@@ -159,7 +159,7 @@ function acceptUpdates(store: Store): void {
   }
 }
 
-/** Limits the messages for clients that do not come back, because aedes never ends their sessions. */
+/** Limits the messages queued for clients that do not reconnect, because aedes never ends their sessions. */
 function limitWaiting(aedes: Aedes, store: Store, log: Logger): void {
   const connected = new Set<string>()
   const waiting = new Map<string, number>()
@@ -225,7 +225,7 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
 
 /** Starts to listen. Resolves to the address for clients on this machine. */
 async function listening(server: Server, host: string, port: number): Promise<string> {
-  // Later errors, which may occur when a client is accepted, must not end the process.
+  // Later errors, for example while accepting a client, must not crash the process.
   server.on('error', () => undefined)
   try {
     await once(server.listen(port, host), 'listening')
@@ -273,13 +273,13 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** Maximum backlog of one client. All retained messages, which a new subscriber receives at once, are smaller. */
-const BACKLOG_OF_ONE = 32 * 1024 * 1024
-const BACKLOG_OF_ALL = 64 * 1024 * 1024
+/** Maximum backlog of one client. A new subscriber receives all retained messages at once; these need less. */
+const MAX_CLIENT_BACKLOG = 32 * 1024 * 1024
+const MAX_TOTAL_BACKLOG = 64 * 1024 * 1024
 /** Writes with a smaller backlog are not checked. */
 const SMALL_BACKLOG = 1024 * 1024
 
-type Written = (error: Error | null | undefined) => void
+type WriteCallback = (error: Error | null | undefined) => void
 
 /**
  * Drops clients that do not read, because aedes waits for every client, and accepts no messages while a hundred
@@ -292,18 +292,18 @@ function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (
     onDropped(one.writableLength)
     one.destroy()
   }
-  stream.write = (chunk: unknown, encoding?: BufferEncoding | Written, done?: Written) => {
+  stream.write = (chunk: unknown, encoding?: BufferEncoding | WriteCallback, done?: WriteCallback) => {
     if (typeof encoding === 'string') write(chunk, encoding, done)
     else write(chunk, encoding ?? done)
     if (stream.writableLength <= SMALL_BACKLOG) return true
-    if (stream.writableLength > BACKLOG_OF_ONE) drop(stream)
+    if (stream.writableLength > MAX_CLIENT_BACKLOG) drop(stream)
     let all = 0
     let fullest = stream
     for (const other of streams) {
       all += other.writableLength
       if (other.writableLength > fullest.writableLength) fullest = other
     }
-    if (all > BACKLOG_OF_ALL) drop(fullest)
+    if (all > MAX_TOTAL_BACKLOG) drop(fullest)
     return true
   }
 }

@@ -61,7 +61,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 function describe(error: Error): string {
   // For an OpenSSL error, `reason` is the text without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
-  // Errors of the socket contain the same text after the numbers and before the locations.
+  // Socket errors contain the same text between the numbers and the locations.
   const [, reason] = /:SSL routines:[^:]*:([^:]+):/.exec(error.message) ?? []
   if (reason !== undefined) return reason
   // Node.js appends advice to use --use-system-ca, even if `ca` is set.

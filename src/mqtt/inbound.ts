@@ -30,7 +30,7 @@ const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 /** Messages beyond this multiple of the limits are dropped, because aedes does not wait for acknowledgements. */
 const DROP_FACTOR = 5
-/** Maximum number of commands to pass on in one turn of the event loop, because their answers are queued later. */
+/** Maximum number of commands per event loop turn. Their answers are queued later, so `#hasRoom` does not see them. */
 const AT_ONCE = 64
 
 /**
@@ -84,11 +84,11 @@ export class InboundQueue {
     this.#resuming = true
     setImmediate(() => {
       this.#resuming = false
-      this.#handOn()
+      this.#deliverQueued()
     })
   }
 
-  #handOn(): void {
+  #deliverQueued(): void {
     for (let count = 0; count < AT_ONCE && this.#hasRoom(); count += 1) {
       const message = this.#queue.shift()
       if (message === undefined) break
@@ -149,7 +149,7 @@ export function echoFilter(
     },
 
     /** Returns whether a message is the echo of a clearing message, which has at most one echo. */
-    isOfClearing(topic: string, receivedAt: number): boolean {
+    isClearingEcho(topic: string, receivedAt: number): boolean {
       const until = cleared.get(topic)
       cleared.delete(topic)
       return until !== undefined && receivedAt <= until

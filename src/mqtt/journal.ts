@@ -12,7 +12,7 @@ export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /** The topics that warnings have named. Each kind has its own limit, because clients choose the topics of answers. */
+  /** The topics named in warnings so far. Each kind has its own limit, because clients choose the topics of answers. */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly logged: Set<string> } | undefined
 

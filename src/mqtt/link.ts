@@ -37,9 +37,9 @@ export class MqttLink implements AsyncDisposable {
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers | undefined
-  /** Set from the acceptance of a connection until its loss. */
+  /** Set while connected: from CONNACK until the connection is lost. */
   #connection: Connection | undefined
-  /** Set while the session of a new connection is set up. */
+  /** Set while the session of a new connection is being set up. */
   #firstRead: ReadBack | undefined
   /** Set during a later read-back. */
   #reread: ReadBack | undefined
@@ -102,7 +102,7 @@ export class MqttLink implements AsyncDisposable {
     })
   }
 
-  /** Connects, and keeps connecting until `close`. A second call does nothing. */
+  /** Connects, and reconnects after each loss until `close`. A second call does nothing. */
   start(handlers: LinkHandlers = {}): void {
     if (this.#handlers !== undefined || this.#loop.stopped) return
     this.#handlers = handlers
@@ -150,7 +150,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.setWriting(writing)
   }
 
-  /** Reads the retained messages on `transientFilters` again. Not needed under MQTT 5: subscriptions report them. */
+  /** Reads the retained messages on `transientFilters` again. MQTT 5 subscriptions show such messages immediately. */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options
@@ -291,10 +291,10 @@ export class MqttLink implements AsyncDisposable {
     this.#statusChanged()
   }
 
-  /** Reads back the messages of the filters again. Messages that arrive afterwards were sent after the call. */
+  /** Reads the retained messages of the filters again. Messages that arrive after that were sent after the call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // While the session is being set up, do nothing, because `#setUp` calls this method later.
+    // While the session is being set up, do nothing: `#setUp` reads all messages, and calls this method if necessary.
     if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -309,7 +309,7 @@ export class MqttLink implements AsyncDisposable {
     else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Resets the state after the loss of a connection. Returns whether the loss revealed a fatal payload size. */
+  /** Resets the state after the loss of a connection. Returns whether a payload's size probably caused the loss. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -327,7 +327,7 @@ export class MqttLink implements AsyncDisposable {
     const isTransient = this.#isTransient(topic)
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
-      if (payload.length === 0 && this.#echoes.isOfClearing(topic, receivedAt)) return
+      if (payload.length === 0 && this.#echoes.isClearingEcho(topic, receivedAt)) return
       if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')

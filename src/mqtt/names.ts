@@ -1,6 +1,6 @@
 /** Validates topics, and matches them against filters. */
 
-/** Returns why publishing to a topic is not possible; `undefined` if the topic is valid. */
+/** Returns why a topic cannot be published to; `undefined` if the topic is valid. */
 export function topicFault(topic: string): string | undefined {
   if (topic === '') return 'it is empty'
   if (topic.includes('+') || topic.includes('#')) return 'it contains a wildcard'

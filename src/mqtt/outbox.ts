@@ -13,7 +13,7 @@ export interface Outgoing {
   readonly ifRefused: SendOptions['ifRefused']
   /** Size of the topic and the properties, in bytes. */
   readonly overheadBytes: number
-  readonly bornAt: number
+  readonly queuedAt: number
   readonly seq: number
   /** Number of consecutive connections that were lost while this message was unacknowledged. */
   losses: number
@@ -33,7 +33,7 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Number of waiting messages, excluding unacknowledged messages. */
+  /** Number of waiting messages, excluding messages in flight. */
   waiting = 0
   /** Total size of the waiting messages. */
   bytes = 0
@@ -57,7 +57,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** If a limit is exceeded, drops the oldest other message of the same key or, if there is none, of the next key. */
+  /** If a limit is exceeded, drops the oldest other message with this key or, if there is none, with the next key. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -73,7 +73,7 @@ export class Outbox {
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
       overheadBytes,
-      bornAt: now,
+      queuedAt: now,
       seq: this.#order.next++,
       losses: 0,
       sentAt: 0,
@@ -91,7 +91,7 @@ export class Outbox {
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
-      while (now - (queue.peek()?.bornAt ?? now) > this.#ageMs) this.#drop(key, queue)
+      while (now - (queue.peek()?.queuedAt ?? now) > this.#ageMs) this.#drop(key, queue)
     }
     return this.dropped - before
   }

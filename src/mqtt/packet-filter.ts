@@ -1,5 +1,5 @@
 /**
- * Changes the bytes from the broker before mqtt.js reads them: cuts large PUBLISH packets to limit the memory, and
+ * Changes the bytes from the broker before mqtt.js reads them: truncates large PUBLISH packets to save memory, and
  * replaces reason codes that mqtt.js would treat as a protocol error.
  */
 import type { Duplex } from 'node:stream'
@@ -9,14 +9,14 @@ import type { Protocol } from './types.ts'
 const MAX_BODY_BYTES = 1024 * 1024
 /** The size of a cut payload, which exceeds the payload limit of any command. */
 const CUT_PAYLOAD_BYTES = 256 * 1024
-/** Number of bytes that are buffered of a body that is being cut: topic, properties, and the kept payload. */
+/** Number of bytes to buffer of a body that is being cut: the topic, the properties and the kept payload. */
 const BUFFERED_BYTES = 2 * CUT_PAYLOAD_BYTES
 
 const PUBLISH = 3
 const PUBACK = 4
 const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])
 const UNSPECIFIED = 0x80
-/** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
+/** Mosquitto's reason code for a message beyond `message_size_limit`. MQTT does not define this code for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /** Replaces `PACKET_TOO_LARGE`. Brokers never send this code, because the link does not set a payload format. */
 export const TOO_LARGE_STAND_IN = 0x99
@@ -26,7 +26,7 @@ const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
 /** Filters the bytes that a stream receives. Call this before adding listeners to the stream. */
-export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
+export function filterPackets<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
   let hasStarted = false

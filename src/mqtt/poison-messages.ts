@@ -1,6 +1,6 @@
 /**
- * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and
- * resending the item would end every connection. Therefore, an item that may have caused a loss becomes a suspect,
+ * Finds items whose publishing makes the broker end the connection. Some brokers do this instead of refusing a publish,
+ * and resending the item would end every connection. Therefore, an item that may have caused a loss becomes a suspect,
  * which is only sent alone: if the connection is lost again, the suspect is the cause.
  *
  * | Event | Counts against |
@@ -12,7 +12,7 @@
  * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 does both with `max_queued_messages 0` |
  * | a loss with items in flight larger than any acknowledged one | those items; all items of such sizes are suspects |
  * | any other loss | all items in flight; a second consecutive loss makes them suspects |
- * | a loss with a single item in flight | that item; it is given up after three consecutive losses |
+ * | a loss while a suspect is sent alone | that suspect; it is given up after three consecutive losses |
  */
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
@@ -121,7 +121,7 @@ export class PoisonMessages {
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
       // The second consecutive loss with these items in flight: earlier acknowledgements, perhaps by a different
-      // broker, are no longer valid.
+      // broker, no longer prove anything.
       this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }

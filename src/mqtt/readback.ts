@@ -40,7 +40,7 @@ export interface ReadBackResult {
 /** The read-back ends when no retained message has arrived for this long after the markers. */
 const QUIET_MS = 20
 /**
- * With more messages, a read-back may be incomplete: Mosquitto queues 1,000 packets per client, including
+ * With more messages than this, a read-back may be incomplete: Mosquitto queues 1,000 packets per client, including
  * acknowledgements.
  */
 export const CERTAIN = 900
@@ -105,7 +105,7 @@ export class ReadBack {
     const levels = topic.split('/')
     let isCounted = false
     for (const one of this.#counts.values()) {
-      // If filters overlap, count a message for each filter that has no message yet.
+      // If filters overlap, count a message for the first matching filter, and for others that have no message yet.
       if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
       one.found += 1
       isCounted = true
@@ -205,7 +205,7 @@ export class ReadBack {
     for (;;) {
       const before = this.#found
       await sleep(clock, QUIET_MS, ended)
-      // Let Node.js read the sockets, because in a busy event loop, the timer fires before that.
+      // Let Node.js read the sockets, because in a busy event loop, the timer may fire first.
       await setImmediate()
       await setImmediate()
       if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return
@@ -213,7 +213,7 @@ export class ReadBack {
   }
 }
 
-/** A request is repeated after this time, because a broker with a full queue may drop its response. */
+/** A request is repeated after this time, because a broker with a full queue may drop the response. */
 const REPEAT_MS = 500
 
 interface RetryUntilAnswered {
@@ -254,7 +254,7 @@ export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<n
     }
     await within(clock, Math.min(deadline(), againAt()) - now, answered, signal)
     if (isAnswered) return attempts
-    // Let Node.js read the sockets, because in a busy event loop, the timer fires before that.
+    // Let Node.js read the sockets, because in a busy event loop, the timer may fire first.
     await setImmediate()
     await setImmediate()
     if (isAnswered) return attempts

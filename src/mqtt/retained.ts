@@ -1,12 +1,12 @@
 /**
- * Tracks the wanted retained messages, the broker's copies, and the updates in flight. Sends nothing and reads no
- * clock.
+ * Tracks the retained messages that the broker should have, its copies, and the updates in flight. Sends nothing and
+ * reads no clock.
  */
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
 import { digest, Unowned } from './unowned.ts'
 
-/** Shared by all queues, so that retained topics and messages are sent in the order of their calls. */
+/** Shared by all queues, so that retained topics and messages are sent in the order in which they were queued. */
 export interface Order {
   next: number
 }
@@ -22,7 +22,7 @@ export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
  */
 export type PayloadSource = (topic: string) => string | undefined
 
-/** The wanted payload of a topic, and the broker's copy. */
+/** The payload that a topic should have, and the broker's copy. */
 export class Entry {
   readonly kind = 'retained'
   readonly topic: string
@@ -31,7 +31,7 @@ export class Entry {
   source: PayloadSource | undefined
   /** The text whose digest is `wanted`. It is dropped once the broker has it, if the source can return it again. */
   text: string | undefined
-  /** The payload that the broker should hold; `null` for none. */
+  /** The payload that the broker should have; `null` for none. */
   wanted: string | null
   /** The broker's copy; `null` if there is none, `undefined` if unknown, `OTHER` if it may differ from `wanted`. */
   held: string | null | undefined = undefined
@@ -91,7 +91,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Sets the wanted payload. Returns whether it must be sent. */
+  /** Sets the payload that the broker should have. Returns whether it must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -164,7 +164,7 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // Treat the broker's copy as different, even if a read-back in progress has already found the wanted payload.
+    // Treat the broker's copy as different, even if a read-back in progress has already found the expected payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
@@ -202,7 +202,7 @@ export class Retained {
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
     entry.queued = false
-    // `#differs` lets only those of these topics pass that must be cleared.
+    // For a payload that is too large, `#differs` returns `true` only if the topic must be cleared.
     if (entry.blocked === 'too_large') {
       entry.sent = null
       return null
@@ -243,7 +243,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer wanted, and the broker may accept the wanted payload.
+    // The refused payload is outdated, and the broker may accept the current payload.
     if (outdated && block !== 'invalid') this.#unblock(entry)
     this.#enqueue(entry)
     return isNew
@@ -274,13 +274,13 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // If the strings are equal, keep only the wanted one. Otherwise keep the found one, which a later `hold` may match.
+    // If the strings are equal, keep only one in memory. Otherwise, keep the found one, which a later `hold` may match.
     const found = textOrDigest(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     dropText(entry)
   }
 
-  /** Records another client's publish on a topic that is not held, because the broker may hold a message again. */
+  /** Records another client's publish on a topic that is not held, because the broker may have a message again. */
   published(topic: string): void {
     this.#cleared.delete(topic)
   }
@@ -297,7 +297,7 @@ export class Retained {
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
-  /** Records that another client published `text`; only `refresh` sends the wanted payload again. */
+  /** Records that another client published `text`; only `refresh` sends the expected payload again. */
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
@@ -332,7 +332,7 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Returns whether the broker lacks the payload, or must clear it, and the entry is not in flight or blocked. */
+  /** Returns whether to publish: the broker's copy is wrong, no update is in flight, and no block prevents it. */
   #differs(entry: Entry): boolean {
     if (entry.sent !== undefined || entry.released) return false
     if (entry.blocked === 'too_large') return entry.held !== null && this.#clearIfTooLarge(entry.topic)
@@ -347,7 +347,7 @@ export class Retained {
     return true
   }
 
-  /** Stops the entry from delaying `online`. Deletes the entry if nothing is wanted and the broker holds nothing. */
+  /** Stops the entry from delaying `online`. Deletes the entry if the broker should have no message and has none. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
@@ -366,7 +366,7 @@ export class Retained {
   }
 }
 
-/** Stands for any payload except the wanted payload. No payload is '', because an empty payload clears the topic. */
+/** Stands for any payload except the expected payload. No payload is '', because an empty payload clears the topic. */
 const OTHER = ''
 
 /** Returns the text, or its digest if the source can return the text again. */

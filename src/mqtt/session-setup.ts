@@ -104,7 +104,7 @@ export function setUpSession(connection: Connection, options: SessionSetupOption
   return { readBack, done: run() }
 }
 
-const PROOF_MS = 10_000
+const REREAD_TIMEOUT_MS = 10_000
 
 /**
  * Makes the broker send retained messages again. If the probe is `ok`, all messages from before the call have arrived.
@@ -121,7 +121,7 @@ export function reread(
     lastingFilters: subscriptions,
     probeTopic,
     clock,
-    timeoutMs: PROOF_MS,
+    timeoutMs: REREAD_TIMEOUT_MS,
     subscribe: (filter, qos) =>
       connection.subscribe(filter, filter === probeTopic ? PROBE : subscriptions.includes(filter) ? COMMAND : { qos }),
     publish,

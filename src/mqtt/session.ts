@@ -65,7 +65,7 @@ export async function withSession<T>(
 /** Tries the addresses in turn. If none accepts a connection, rejects with the failure of the first address. */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
-  // If one address hangs, leave time for the others.
+  // Leave time for the other addresses if one does not respond.
   const { timeoutMs = Number.POSITIVE_INFINITY } = options
   const maxConnectMs = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts'
 
 const TICK_MS = 1_000
 /** A shorter gap is not a suspension, because a busy process may miss a tick. */
-const NOTICED_MS = 2_000
+const MIN_GAP_MS = 2_000
 /** After a suspension of at least this length, all messages that arrived before it are outdated. */
 const LONG_MS = 10_000
 
@@ -73,12 +73,12 @@ export class SuspendDetector {
     this.#seen = { elapsed, now }
     let gap = elapsed - before.elapsed
     // Wall time is cheap to read and includes suspensions, but the system clock may also have been set.
-    if (now - before.now >= NOTICED_MS) {
+    if (now - before.now >= MIN_GAP_MS) {
       const ahead = this.#uptimeAhead()
       gap += Math.max(0, ahead - this.#ahead)
       this.#ahead = ahead
     }
-    if (gap < NOTICED_MS) return
+    if (gap < MIN_GAP_MS) return
     this.#since = Math.min(this.#since ?? Number.POSITIVE_INFINITY, elapsed - gap)
     if (gap >= LONG_MS) this.#wokeAt = elapsed
     if (this.#cancel !== undefined) this.#onSuspended()

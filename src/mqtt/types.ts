@@ -41,7 +41,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same across restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Holds `online` once all messages that precede it are acknowledged, and `offline` after `close` and as the will. */
+  /** Contains `online` once all preceding messages are acknowledged; `offline` after `close`, and as the will. */
   readonly stateTopic: string
   /** A topic of this link for the self-test on each connection; nothing is retained there. */
   readonly probeTopic: string
@@ -166,10 +166,10 @@ export interface LinkHandlers {
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /**
    * Receives each retained message of the read-back, and `online` on the state topic if another client publishes it
-   * meanwhile. Returns more filters to read, such as those of former prefixes.
+   * meanwhile. Returns additional filters to read, such as those of earlier discovery prefixes.
    */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Called before the link ends a connection on purpose, without `offline`, if the broker still serves it. */
+  /** Called before the link ends a connection on purpose, without `offline`, if the connection is still up. */
   readonly onStartOver?: () => void
   /** Returns whether a command is running, so that the link should stay at its current address. Default: never. */
   readonly isBusy?: () => boolean
