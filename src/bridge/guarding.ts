@@ -61,7 +61,7 @@ export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => b
 
 export type GuardedHub = ReturnType<typeof guardedHub>
 
-interface GuardedHubOptions {
+interface GuardedHubPorts {
   readonly policy: () => CommandPolicy
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
@@ -72,7 +72,7 @@ interface GuardedHubOptions {
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  { policy, send, memory }: GuardedHubOptions,
+  { policy, send, memory }: GuardedHubPorts,
 ) {
   return {
     send,

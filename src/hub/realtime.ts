@@ -162,7 +162,7 @@ function refused(refusal: unknown): HubError {
 /** After a session shorter than this, the back-off continues. */
 const STABLE_MS = 30_000
 
-interface KeepOptions {
+interface RealtimeLoop {
   /** Opens a session. @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** Called when a session is up; if it rejects with a HubError, the session is closed. */
@@ -176,7 +176,7 @@ interface KeepOptions {
 }
 
 /** Opens one session after another, with back-off, until the signal aborts. */
-export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: KeepOptions): Promise<void> {
+export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: RealtimeLoop): Promise<void> {
   let loggedCode: string | undefined
   while (!signal.aborted) {
     let delay: number

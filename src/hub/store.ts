@@ -42,7 +42,7 @@ const TIMEOUT_MS = 15_000
 const MAX_BYTES = 1024 * 1024
 const MAX_APPS = 5_000
 
-interface StoreOptions {
+interface StoreAccess {
   readonly url: string
   readonly isOn: () => boolean
   /** Returns whether this process is active and not on standby. */
@@ -53,7 +53,7 @@ interface StoreOptions {
 }
 
 export class Store implements AsyncDisposable {
-  readonly #options: StoreOptions
+  readonly #options: StoreAccess
   readonly #client: HttpClient
   readonly #followed = new Map<string, Followed>()
   readonly #entries = new Map<string, StoreEntry>()
@@ -61,7 +61,7 @@ export class Store implements AsyncDisposable {
   #running: AbortController | undefined
   #failing = false
 
-  constructor(options: StoreOptions) {
+  constructor(options: StoreAccess) {
     this.#options = options
     const { url, clock } = options
     this.#client = new HttpClient({ url, apiKey: () => '', timeoutMs: TIMEOUT_MS, maxRequests: 1 }, clock)
