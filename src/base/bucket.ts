@@ -20,7 +20,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** Returns the milliseconds until one token can be taken with `reserve` tokens remaining; 0 if it can be taken now. */
+  /** Returns the delay (ms) until a token can be taken that leaves at least `reserve` tokens; 0 if that is now. */
   wait(reserve = 0): number {
     const { max, everyMs } = this.#rate
     const now = this.#clock.elapsed()

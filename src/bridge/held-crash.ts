@@ -10,7 +10,7 @@ const { crashed, crash_count, crash_message, version } = APP.entries
 /** The schema accepts unknown keys, because other versions of the bridge may add some. */
 const CRASH_STATE = v.object({ crashed, crash_count, crash_message, version })
 
-/** The part of an app's retained state that distinguishes its crashes. */
+/** The part of an app's retained state that distinguishes one crash from another. */
 type CrashState = v.InferOutput<typeof CRASH_STATE>
 
 /** What the broker's messages about an app's crashes contained when they were last read. */

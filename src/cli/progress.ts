@@ -1,4 +1,4 @@
-/** Shows progress in one line of the terminal. Prints nothing if the output is not a terminal. */
+/** Shows progress on a single terminal line. Prints nothing if the output is not a terminal. */
 
 const STEP_MS = 200
 const SHOW_AFTER_SECONDS = 2

@@ -13,7 +13,7 @@ interface UrlRules {
   readonly schemes: readonly string[]
   readonly withPath: readonly string[]
   readonly example: string
-  /** The end of the message about an address that contains a user name or password. */
+  /** The suffix of the error message for an address that contains a user name or password. */
   readonly credentials: string
 }
 

@@ -9,7 +9,7 @@ interface Read {
   readonly isSilent: boolean
   /** Whether the app's web API has responded as expected since the previous read; `undefined` if this is unknown. */
   readonly isAnswered: boolean | undefined
-  /** `quietMs`: time since the app last changed. `awayMs`: for how long too many devices have been unavailable. */
+  /** `quietMs`: time since the app last changed. `awayMs`: how long too many devices have been unavailable. */
   readonly quietMs: number
   readonly awayMs: number
 }

@@ -67,7 +67,7 @@ export class Publisher {
   /** State topics that are not published again with their devices, because they have just been published. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices that wait for the first connection, which reveals their previous topics; then `undefined`. */
+  /** Devices that wait for the first connection, when their earlier topics are read; `undefined` from then on. */
   #waiting: Set<string> | undefined = new Set()
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options

@@ -325,7 +325,7 @@ export class Session {
     })
   }
 
-  /** Returns the milliseconds until the list may be read early for this reason; if 0, records an early read. */
+  /** Returns the delay until the list may be read early for this reason. If it is 0, also records an early read. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
     const remaining = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)

@@ -64,7 +64,7 @@ export class PacketFilter {
     const data = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk])
     this.#incomplete = NOTHING
     const parts: Buffer[] = []
-    /** The start of the bytes that pass unchanged. */
+    /** The offset of the first byte that is passed through unchanged. */
     let from = 0
     for (let at = 0; at < data.length; ) {
       const start = at

@@ -304,7 +304,7 @@ describe('the demo', () => {
   test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // Wait for this line, because an open port proves nothing: the demo opens each port before it selects one.
+    // Wait for this line, not for an open port: while the demo looks for a free port, it opens several briefly.
     await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')

@@ -295,7 +295,7 @@ class Simulation {
     truth.spared = 0
   }
 
-  /** Decides, before the guardian gets the event, whether crashes are a storm. */
+  /** Decides whether the crashes count as a storm, before the guardian receives the event. */
   #countCrash(home: Home, { id, gaveUp, app }: Truth): void {
     const now = this.#elapsed()
     if (!home.online || gaveUp || app.enabled === false || id.endsWith('ignored') || home.missing.has(id)) return

@@ -85,7 +85,7 @@ describe.concurrent('a hub that shows no identity', () => {
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // The bridge keeps the devices of the first run, whose ids contain the hub's id, because the hub may be the same.
+    // The bridge keeps the devices from the first run (their ids contain the hub's id), as they may be of the same hub.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)

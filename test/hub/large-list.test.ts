@@ -1,4 +1,4 @@
-/** Tests that a list with thousands of changes is applied over several turns of the event loop, and loses no event. */
+/** Tests that a list with thousands of changes is applied in several turns of the event loop without losing events. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'

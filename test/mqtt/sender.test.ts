@@ -107,7 +107,7 @@ class Rig {
     return this
   }
 
-  /** Loses the connection. Returns whether the loss reveals the size at which the broker closes connections. */
+  /** Simulates a lost connection. Returns whether the sender can infer the broker's size limit from it. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()

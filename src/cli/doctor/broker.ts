@@ -31,7 +31,7 @@ type Message = Pick<IPublishPacket, 'topic' | 'payload' | 'retain'>
 
 const sessionAt = (url: string, { mqtt }: Config) => ({
   broker: brokerAccess(mqtt, [url]),
-  // Do not use the configured client id, or the broker would close the bridge's connection.
+  // Do not use the configured client id: the broker would close the bridge's connection.
   clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
   timeoutMs: TIMEOUT_MS,
 })
@@ -63,7 +63,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await checkForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // Ignore refusals, because a bridge works even if it may not read these topics of other members.
+      // Ignore denied subscriptions: a bridge works even if it is not allowed to read the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(messages, discovery, protocol === '5' ? isReceived : undefined))
