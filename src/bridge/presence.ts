@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
+import { Bucket } from '../base/bucket.ts'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
@@ -51,8 +52,8 @@ export class Presence {
   readonly #options: PresenceOptions
   readonly #self: Pick<Other, 'instance' | 'startedAt'>
   readonly #others = new Map<string, Other>()
-  /** When each text was last logged, in `clock.elapsed()` milliseconds. */
-  readonly #loggedAt = new Map<string, number>()
+  /** Limits the log messages about older and younger bridges, because any client can invent bridges. */
+  readonly #messages: { readonly older: Bucket; readonly younger: Bucket }
   #role: Role = 'undecided'
   #wasContested = false
   /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
@@ -62,8 +63,10 @@ export class Presence {
 
   constructor(options: PresenceOptions) {
     this.#options = options
-    const { instance = randomUUID(), startedAt } = options
+    const { instance = randomUUID(), startedAt, clock } = options
     this.#self = { instance, startedAt: Date.parse(startedAt) }
+    const rate = { max: MAX_OTHERS, everyMs: INTERVAL_MS }
+    this.#messages = { older: new Bucket(clock, rate), younger: new Bucket(clock, rate) }
   }
 
   get role(): Role {
@@ -134,11 +137,10 @@ export class Presence {
     for (const name of hubs ?? []) upkeep.former.add(name)
     if (active && !peer?.active && !this.#stepsBack) onOtherActive()
     if (peer !== undefined) return
+    const messages = this.#isOlder(other) ? this.#messages.older : this.#messages.younger
+    if (messages.wait() > 0) return
+    messages.take()
     const roles = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
-    // Limit the log messages, because any client can invent bridges.
-    const now = clock.elapsed()
-    if (now - (this.#loggedAt.get(roles) ?? Number.NEGATIVE_INFINITY) < INTERVAL_MS) return
-    this.#loggedAt.set(roles, now)
     log.error(
       { topic, other_started_at: started_at },
       `another hub2mqtt uses the same base topic: ${roles}; stop one of them, or give each its own mqtt.base_topic`,
