@@ -90,8 +90,8 @@ export const OTHERS: Faults = {
   }),
   'hub starts up for long': other(async ({ world }) => {
     world.gateway.rule((request) => (isList(request) ? json({ error: 'starting up' }) : undefined))
-    // Wait, because the bridge reads a list a second time if the list has lost all apps.
-    await after(6000)
+    // Wait, because the bridge accepts a list that has lost all apps only after five reads, 2 s apart.
+    await after(12_000)
   }),
   'hub slow to show who it is': other(expireWaiting),
   'empty broker accepts packets of 2,000 bytes': other(
