@@ -1,6 +1,7 @@
 /** Decodes a hub's reports about itself, its devices, flows and logs. Missing or invalid values become `null`. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { endOfString, isRecord, parseJson } from '../base/json.ts'
+import { MAX_APPS } from './app.ts'
 import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 
@@ -24,7 +25,6 @@ export interface InsightLog {
 /** The time of a value in epoch milliseconds, and the value. */
 export type InsightEntry = readonly [at: number, value: number]
 
-const MAX_APPS = 5_000
 const MAX_ENTRIES = 20_000
 const MAX_CARDS = 2_000
 const ID_LENGTH = 200
