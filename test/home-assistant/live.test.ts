@@ -27,6 +27,15 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The number of devices: the bridge, the hub and its eight apps. */
 const ALL = 10
+/** A second hub, which has one app. */
+function startCabin(): Promise<EmulatedHub> {
+  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
+  return EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
+}
+function worldWith({ url }: EmulatedHub): Promise<World> {
+  const cabin = `cabin: { url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
+  return World.start({ file: `hubs: { home: { realtime: true }, ${cabin} }` })
+}
 const told = (world: World, since: number) =>
   world.observer.seen
     .slice(since)
@@ -215,10 +224,8 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
   })
 
   test('waits for no hub that has only got another name', async () => {
-    const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
-    await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
-    const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
-    await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+    await using cabin = await startCabin()
+    await using world = await worldWith(cabin)
     await settled(world, ALL + 2)
     await world.bridge.stop()
     await Promise.all([world.hub.reboot({ id: 'another' }), cabin.reboot({ id: HUB })])
@@ -232,10 +239,8 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
 })
 
 test.concurrent('two hubs that exchange their addresses have their own devices, which command only their own hub', async () => {
-  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
-  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
-  const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
-  await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+  await using cabin = await startCabin()
+  await using world = await worldWith(cabin)
   await settled(world, ALL + 2)
   /** Returns the hubs in the command topics of a hub's devices. */
   const commanded = (held: ReadonlyMap<string, string>, id: string) =>
@@ -255,10 +260,8 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
 })
 
 test.concurrent('the bridge keeps its device when a restart finds another hub first', async () => {
-  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
-  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
-  const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
-  await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+  await using cabin = await startCabin()
+  await using world = await worldWith(cabin)
   await settled(world, ALL + 2)
   await world.bridge.stop()
   await Promise.all([world.hub.reboot({ id: 'cabin' }), cabin.reboot({ id: HUB })])

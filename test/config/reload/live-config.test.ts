@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { EMPTY_MS, LiveConfig } from '../../../src/config/live-config.ts'
 import { ConfigError } from '../../../src/config/mistakes.ts'
-import { createLog } from '../../../src/observability/log.ts'
+import { createLog, type Log } from '../../../src/observability/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { HUB, load, mistakesOf } from '../support.ts'
 
@@ -9,6 +9,16 @@ function recordedLog() {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   return { lines, log: createLog({ level: 'debug', format: 'json', secrets: [], destination }) }
+}
+
+/** Returns the configuration in a text that may change and have mistakes. */
+function liveOf(yaml: () => string, log: Log): LiveConfig {
+  const source = () => {
+    const mistakes = mistakesOf({ yaml: yaml() })
+    if (mistakes.length > 0) throw new ConfigError(mistakes)
+    return load({ yaml: yaml() })
+  }
+  return new LiveConfig(source(), source, log, new FakeClock())
 }
 
 test('any exception from the sources of the configuration changes nothing and is logged', () => {
@@ -53,12 +63,7 @@ test.each([
 test('a new key that cannot be read because of mistakes elsewhere is reported once', () => {
   const { lines, log } = recordedLog()
   let yaml = HUB
-  const source = () => {
-    const mistakes = mistakesOf({ yaml })
-    if (mistakes.length > 0) throw new ConfigError(mistakes)
-    return load({ yaml })
-  }
-  const live = new LiveConfig(source(), source, log, new FakeClock())
+  const live = liveOf(() => yaml, log)
   const warned = () => lines.filter((line) => line.includes('"level":"warn"'))
   yaml = `${HUB}commands: { read_only: perhaps }\n`
   expect([live.renewKey('home'), live.renewKey('home')]).toEqual([false, false])
@@ -73,12 +78,7 @@ test('a new key that cannot be read because of mistakes elsewhere is reported on
 test('a retry applies what is valid by now, and logs only mistakes that have changed', () => {
   const { lines, log } = recordedLog()
   let yaml = HUB
-  const source = () => {
-    const mistakes = mistakesOf({ yaml })
-    if (mistakes.length > 0) throw new ConfigError(mistakes)
-    return load({ yaml })
-  }
-  const live = new LiveConfig(source(), source, log, new FakeClock())
+  const live = liveOf(() => yaml, log)
   const reloads: unknown[] = []
   live.start((reloaded) => reloads.push(reloaded !== undefined))
   const refused = () => lines.filter((line) => line.includes('stays in effect')).length
