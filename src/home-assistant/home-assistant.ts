@@ -93,7 +93,7 @@ export class HomeAssistant implements Discovery {
   /** Finds devices that this run has not published: hub id → one message of the hub's or the bridge's device. */
   #former() {
     const former = { hub: new Map<string, string>(), bridge: new Map<string, string>() }
-    for (const [[topic, payload] = ['', '']] of this.#publisher.connected().values()) {
+    for (const [[topic, payload] = ['', '']] of this.#publisher.readRetained().values()) {
       const owner = parseDiscoveryTopic(topic)?.owner
       if (owner === undefined || owner.kind === 'app') continue
       if (payload.includes(this.#options.topics.mark)) former[owner.kind].set(owner.hubId, payload)

@@ -60,7 +60,7 @@ export class Publisher {
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → the device as published by this run. */
   readonly #published = new Map<string, Published>()
-  /** Object id → the messages that the broker held when the connection began, by topic. */
+  /** Object id → the messages that the broker held when they were last read, by topic. */
   #found = new Map<string, Map<string, string>>()
   /** Devices to send again although nothing has changed, with only their discovery messages or also their states. */
   readonly #again = new Map<string, 'messages' | 'states'>()
@@ -136,10 +136,11 @@ export class Publisher {
   }
 
   /**
-   * Reads the broker's discovery messages at the start of a connection, and publishes the waiting devices. Returns the
-   * messages that this run has not published: object id → topic → payload.
+   * Reads the broker's discovery messages, and publishes the devices that wait for the first call. Call this for each
+   * connection, and after messages were swept. Returns those that this run has not published: object id → topic →
+   * payload.
    */
-  connected(): ReadonlyMap<string, ReadonlyMap<string, string>> {
+  readRetained(): ReadonlyMap<string, ReadonlyMap<string, string>> {
     const { link } = this.#options
     const found = new Map<string, Map<string, string>>()
     link.sweep((topic, payload) => {

@@ -34,7 +34,7 @@ const want = (publisher: Publisher, wanted: Device) => publisher.want(wanted.obj
 function start(form: Form = 'device', link = new FakeLink(), rate = 20, isBusy = () => false) {
   const clock = new FakeClock()
   const publisher = new Publisher({ link, clock, topics, form, rate, isBusy })
-  publisher.connected()
+  publisher.readRetained()
   return { clock, link, publisher }
 }
 
@@ -140,7 +140,7 @@ describe('discovery', () => {
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(10_000)
     expect(link.told).toEqual([])
-    publisher.connected()
+    publisher.readRetained()
     await clock.advance(100)
     expect(link.told).toHaveLength(1)
   })
@@ -268,7 +268,7 @@ describe('discovery', () => {
     link.held.set(topics.device(wanted.objectId), '{}')
     want(publisher, wanted)
     publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: 'h' }))
-    publisher.connected()
+    publisher.readRetained()
     await clock.advance(60_000)
     expect(link.take().filter((call) => !call.startsWith('release'))).toEqual([])
   })
