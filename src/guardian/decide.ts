@@ -100,15 +100,17 @@ function countAttention(turn: Turn): void {
 
 function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): void {
   const { hub } = turn
+  let isListChanged = false
   for (const { id, before, after } of changes) {
     if (after === undefined) appRemoved(turn, id, silent)
     else appChanged(turn, before, after)
+    isListChanged ||= before === undefined || after === undefined
   }
   // Forget all remembered apps if the list became empty only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
-  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) updateGoneApps(turn)
+  else if (isListChanged) updateGoneApps(turn)
   if (!read || !turn.isActing) return
   const apps = [...hub.apps.values()]
   const reportsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
