@@ -407,8 +407,7 @@ test.concurrent('a client that invents bridges fills no log', async ({ world }) 
   expect(complaints(bridge).length).toBeLessThanOrEqual(10)
   // The bridge must still log that it stands by.
   await observer.publish(PRESENCE, JSON.stringify({ instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }))
-  await until('the step back', () => complaints(bridge).length > 1)
-  expect(complaints(bridge).at(-1)).toContain('this one stands by')
+  await until('the step back', () => complaints(bridge).at(-1)?.includes('this one stands by') === true)
 })
 
 test.concurrent('ignores a retained or malformed presence message', async ({ world }) => {
