@@ -33,12 +33,15 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
   } else if (isStillFallen(turn, watched)) watched.watch = { ...watched.watch, down: true }
-  else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
+  else if (!isCrashed(app) && (isIdle(watched) || wasStopped(watched))) {
     watched.watch = watch.stopped(watched.watch)
   }
   awaitBoot(turn, watched, false)
   settle(turn, watched)
 }
+
+/** Whether no restart is planned, except one of a running app. */
+const isIdle = ({ watch: { phase, forced } }: WatchedApp) => phase === 'idle' || forced
 
 /** Whether a person stopped an app while no bridge was active, after the guardian had given up on the app. */
 function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
@@ -52,8 +55,9 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   const due = hub.boot.at + after
   const { phase, why } = watched.watch
   // Cancel a scheduled restart that is still waiting, because the restart after the hub's start replaces it.
-  if (isNow && phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
-  if (isNow || due > now) watched.bootDue = due
+  if (!isNow && due <= now) return
+  if (phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
+  watched.bootDue = due
 }
 
 /** Limits the time until the app's restart to the longest time that the current configuration can cause. */
@@ -71,6 +75,8 @@ function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void
   // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
   watched.watch = watch.restored(saved, now, offset)
+  const isScheduled = memory?.scheduled === true && watched.watch.phase === 'waiting'
+  if (isScheduled) watched.watch = watch.scheduledAgain(watched.watch, now)
   watched.history = history.slice(0, config.guard.history)
   const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
@@ -92,8 +98,9 @@ function isStillFallen({ decisions }: Context, { app, watch: { phase } }: Watche
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
-function isNewCrash({ decisions }: Context, { app, watch, history }: WatchedApp): boolean {
-  if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
+function isNewCrash({ decisions }: Context, watched: WatchedApp): boolean {
+  const { app, watch, history } = watched
+  if (!decisions.hasCrashed(undefined, app) || !isIdle(watched)) return false
   const [newest] = history
   const earlier = isUp(app) ? watch.lastCrash : newest?.what === 'crash' ? newest : undefined
   return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version

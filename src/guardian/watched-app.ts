@@ -237,8 +237,8 @@ function publish(turn: Turn, watched: WatchedApp): void {
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
   const { switched, retries } = watched.watch
-  const isLasting = offered !== null || updated !== null || resetAfter !== null || updateFailedAt !== null
-  const memory = switched !== null || isLasting || retries > 0 ? memoryOf(turn, watched) : null
+  const isLasting = [offered, updated, resetAfter, updateFailedAt, switched].some((one) => one !== null)
+  const memory = isLasting || retries > 0 || watch.isScheduled(watched.watch) ? memoryOf(turn, watched) : null
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
@@ -258,6 +258,7 @@ function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory
     ...(retries > 0 && { retries }),
     ...(resetAfter !== null && { reset_after: resetAfter }),
     ...(updateFailedAt !== null && { update_failed_at: iso(updateFailedAt) }),
+    ...(watch.isScheduled(watched.watch) && { scheduled: true as const }),
   }
 }
 
