@@ -32,7 +32,7 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
-  } else if (isStillFallen(turn, watched)) watched.watch = { ...watched.watch, down: true }
+  } else if (isStillFallen(turn, watched, saved)) watched.watch = { ...watched.watch, down: true }
   else if (!isCrashed(app) && (isIdle(watched) || wasStopped(watched))) {
     watched.watch = watch.stopped(watched.watch)
   }
@@ -92,9 +92,9 @@ function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void
   if (reported !== undefined) watched.risingReportedAt = pastTime(reported.at)
 }
 
-/** Whether the hub still reports a crash that an earlier run recorded, after which the app was not restarted. */
-function isStillFallen({ decisions }: Context, { app, watch: { phase } }: WatchedApp): boolean {
-  return phase === 'idle' && decisions.hasCrashed(undefined, app)
+/** Whether the app is still down because of a crash that an earlier run recorded without restarting the app. */
+function isStillFallen({ decisions }: Context, { app, watch }: WatchedApp, saved?: watch.SavedState): boolean {
+  return watch.phase === 'idle' && (saved?.memory?.down === true || decisions.hasCrashed(undefined, app))
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */

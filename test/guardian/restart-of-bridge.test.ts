@@ -200,16 +200,40 @@ describe('a failed update', () => {
   })
 })
 
-test.each<[string, GuardControl, GuardControl]>([
-  ['snoozed', { snooze: HOUR }, { snooze: SECOND }],
-  ['turned off', { enabled: false }, { enabled: true }],
-])('an app that the hub unloaded while it was %s is restarted afterwards', async (_, hold, release) => {
-  const stand = new Stand().start('a').control('a', hold)
-  stand.say('a', { state: 'stopped', crash_message: 'Unloaded by Homey Core' })
-  await stand.clock.advance(MINUTE)
-  const next = await nextRun(stand)
-  await next.expectAfter(30 * MINUTE, [])
-  await next.control('a', release).expectAfter(MINUTE, ['a'])
+const UNLOADED: AppPatch = { state: 'stopped', crash_message: 'Unloaded by Homey Core' }
+const COUNTED: AppPatch = { state: 'stopped', crash_count: 1 }
+const SNOOZED = [{ snooze: HOUR }, { snooze: SECOND }] as const
+const OFF = [{ enabled: false }, { enabled: true }] as const
+
+describe.each<[string, GuardControl, GuardControl]>([
+  ['snoozed', ...SNOOZED],
+  ['turned off', ...OFF],
+])('an app that was %s', (_, hold, release) => {
+  test.each([
+    ['unloaded', UNLOADED],
+    ['stopped with a higher crash count', COUNTED],
+  ])('when the hub %s it is restarted afterwards', async (_, crash) => {
+    const stand = new Stand().start('a').control('a', hold).say('a', crash)
+    await stand.clock.advance(MINUTE)
+    const next = await nextRun(await nextRun(stand))
+    await next.expectAfter(30 * MINUTE, [])
+    await next.control('a', release).expectAfter(MINUTE, ['a'])
+    expect(next.run('a').facts('a').memory?.down).toBeUndefined()
+  })
+
+  test('and that crashed, ran and was stopped by a user is not restarted afterwards', async () => {
+    const stand = new Stand().start('a').control('a', hold).say('a', COUNTED)
+    await stand.clock.advance(MINUTE)
+    const next = await nextRun(stand.run('a').say('a', { state: 'stopped' }))
+    await next.control('a', release).expectAfter(HOUR, [])
+  })
+
+  test('and that crashed and ran is not restarted if a user stops it later', async () => {
+    const stand = new Stand().start('a').control('a', hold).say('a', COUNTED)
+    miss(stand, { state: 'running' })
+    const next = (await nextRun(stand)).say('a', { state: 'stopped' })
+    await next.control('a', release).expectAfter(HOUR, [])
+  })
 })
 
 describe('a restart by guard.after_boot that waits for the end of quiet hours', () => {
