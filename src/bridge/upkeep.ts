@@ -144,7 +144,7 @@ export class Upkeep {
     if (writer === 'discovery' && this.#leaves(topic, payload)) return
     if (this.#touched.size <= MAX_TOPICS) this.#touched.add(topic)
     const wait = Math.max(SOON_MS, this.#repairedAt + INTERVAL_MS - clock.elapsed())
-    this.#cancelRepair ??= clock.after(wait, () => this.#restore())
+    this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
   /** Whether devices are left to another bridge. */
@@ -169,22 +169,15 @@ export class Upkeep {
     this.#yields = yielded || (isRestored && restores >= MAX_RESTORES)
     if (!this.#yields) return false
     if (!yielded) log.error({ topic }, YIELDED)
-    this.#yielded.add(topic)
+    if (this.#yielded.size < MAX_TOPICS) this.#yielded.add(topic)
     this.#cancelYield ??= clock.after(YIELD_MS, () => this.repair())
     return true
   }
 
-  /** Restores all topics that other clients have changed, even those that were left to another bridge. */
   repair(): void {
-    for (const topic of this.#yielded) this.#touched.add(topic)
-    this.#restore()
-    this.#forgetYielded()
-  }
-
-  #restore(): void {
     const { link, clock } = this.#options
-    const touched = this.#touched
-    this.#forgetTouched()
+    const touched = this.#touched.union(this.#yielded)
+    this.forget()
     if (touched.size === 0) return
     this.#repairedAt = clock.elapsed()
     // Not all topics were recorded, so read all of them again.
@@ -197,19 +190,10 @@ export class Upkeep {
 
   /** Call this before all retained messages are read, because earlier changes then need no repair. */
   forget(): void {
-    this.#forgetTouched()
-    this.#forgetYielded()
-  }
-
-  #forgetYielded(): void {
-    this.#cancelYield?.()
-    this.#cancelYield = undefined
-    this.#yielded.clear()
-  }
-
-  #forgetTouched(): void {
     this.#cancelRepair?.()
-    this.#cancelRepair = undefined
+    this.#cancelYield?.()
+    this.#cancelRepair = this.#cancelYield = undefined
+    this.#yielded.clear()
     this.#touched = new Set()
   }
 
