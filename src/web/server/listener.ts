@@ -85,11 +85,11 @@ export async function openListener(options: ListenerOptions) {
 function later(open: () => Promise<HttpListener>, clock: Clock): AsyncDisposable {
   const end = new AbortController()
   const retry = async () => {
-    for (let opened: HttpListener | undefined; ; ) {
-      if (opened !== undefined) return opened
+    for (;;) {
       await sleep(clock, RETRY_MS, end.signal)
       if (end.signal.aborted) return undefined
-      opened = await open().catch(() => undefined)
+      const listener = await open().catch(() => undefined)
+      if (listener !== undefined) return listener
     }
   }
   const opened = retry()
