@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   metrics?.add({ ...served, link, hubs: hubs.all, health })
   const pages = { ...options, ...served, hubs, health: health.report, clean: keys.redact, onSecret: keys.add }
-  await using listener = metrics && (await openListener({ ...pages, metrics }))
+  await using listener = metrics && (await openListener({ ...pages, metrics, retries: true }))
   const feed = listener?.feed
 
   health.subscribe((report) => {

@@ -22,10 +22,14 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Returns whether the machine's time zone is known. Otherwise, for example if `TZ` is misspelt, Node.js uses UTC. */
-export function isLocalTimeKnown(): boolean {
+/**
+ * Returns whether the machine's time zone is known. Otherwise, for example if `tz` is misspelt or a rule such as
+ * `CET-1CEST,M3.5.0,M10.5.0/3`, Node.js uses UTC. @param tz the variable `TZ`
+ */
+export function isLocalTimeKnown(tz = 'UTC'): boolean {
   const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone
-  return zone !== undefined && zone !== 'Etc/Unknown'
+  const name = tz.startsWith(':') ? tz.slice(1) : tz
+  return zone !== undefined && zone !== 'Etc/Unknown' && (zone !== 'UTC' || isTimeZone(name))
 }
 
 /** Caches the next match of each expression until the time of this match, because computing it is expensive. */

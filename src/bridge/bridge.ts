@@ -59,7 +59,7 @@ export class Bridge {
   /** The retained state of the bridge when the connection began. */
   #foundState: string | undefined
   readonly #prefixes: Prefixes
-  readonly #upkeep: Upkeep
+  readonly upkeep: Upkeep
   #correctedAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
@@ -82,7 +82,7 @@ export class Bridge {
     this.#state = newBridgeState(options, table)
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
     this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
-    this.#upkeep = new Upkeep({
+    this.upkeep = new Upkeep({
       ...common,
       early: this.#early,
       states: this.#states,
@@ -94,7 +94,7 @@ export class Bridge {
       states: this.#states,
       handlers: this.#handlers,
       repair: () => {
-        this.#upkeep.repair()
+        this.upkeep.repair()
         link.readTransient()
       },
       control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
@@ -105,9 +105,9 @@ export class Bridge {
       topic: topics.of('bridgePresence', {}),
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
-      upkeep: this.#upkeep,
+      upkeep: this.upkeep,
     })
-    this.#stateOptions = { ...common, table, upkeep: this.#upkeep, updates: this.#updates, early: this.#early }
+    this.#stateOptions = { ...common, table, upkeep: this.upkeep, updates: this.#updates, early: this.#early }
   }
 
   start(handlers: BridgeHandlers): void {
@@ -161,7 +161,7 @@ export class Bridge {
   /** Call this for a new hub in `hubs`. Its topics remain unchanged until its state is known. */
   addHub(name: string, hub: Hub): HubState {
     const { live, guardian, homeAssistant, log } = this.#options
-    this.#upkeep.hubAdded(name)
+    this.upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
     logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
@@ -181,19 +181,19 @@ export class Bridge {
   /** Call this for a hub that was removed from `hubs`. Clears its topics. */
   removeHub(name: string): void {
     const { guardian, homeAssistant, live } = this.#options
-    this.#upkeep.hubRemoved(name)
-    this.#upkeep.former.add(name)
+    this.upkeep.hubRemoved(name)
+    this.upkeep.former.add(name)
     guardian.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
     homeAssistant?.hubRemoved(name)
     for (const other of Object.keys(live.value.hubs)) this.#leaveDevices(other)
     this.#state.hubsChanged()
-    this.#upkeep.sweep()
+    this.upkeep.sweep()
   }
 
   hubsComplete(): void {
-    this.#upkeep.sweep()
+    this.upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
     // Overwrite the broker's list of hubs only after the sweep. Until then, a restarted bridge needs the old list.
     this.#state.set({ protocol: this.#protocol })
@@ -202,7 +202,7 @@ export class Bridge {
   /** Like `removeHub`, but leaves the topics to another member of the fleet. */
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
-    this.#upkeep.hubRemoved(name)
+    this.upkeep.hubRemoved(name)
     guardian.hubRemoved(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
@@ -221,7 +221,7 @@ export class Bridge {
     this.#state.set({ fleet: fleet.isLeader ? fleet.payload : undefined })
     if (!fleet.isLeader) this.#link.release((topic) => topic === topics.of('fleet', {}))
     for (const state of this.#states.values()) state.changed()
-    this.#upkeep.request()
+    this.upkeep.request()
   }
 
   reconfigured(): void {
@@ -236,7 +236,7 @@ export class Bridge {
     const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
     this.#early.role = 'undecided'
-    this.#upkeep.forget()
+    this.upkeep.forget()
     const isOccupied = probe !== 'ok' || this.#foundState === 'online' || this.contested
     this.#presence.connected(!keepsRole && isOccupied, this.#foundState === 'offline')
     this.#foundState = undefined
@@ -266,8 +266,8 @@ export class Bridge {
     else this.evidence.readsBack()
     guardian.activate(restore)
     this.#wasActive = true
-    for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
-    if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
+    for (const name of hubs.keys()) this.upkeep.hubAdded(name)
+    if (this.#wasReplaced) this.upkeep.readAgain(hubs.keys())
     this.#wasReplaced = false
     this.hubsComplete()
     this.#early.flush()
@@ -312,15 +312,15 @@ export class Bridge {
       return
     }
     if (isOffline) this.#correctOffline(topic)
-    else this.#upkeep.touched(topic, payload)
+    else this.upkeep.touched(topic, payload)
   }
 
   #learn({ name, owner }: OwnTopic, payload: string, isLive = false): void {
-    if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
+    if (name === 'bridgeInfo') this.upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
     const { hub } = owner
     if (name === 'hubInfo') {
-      this.#upkeep.former.learnInfo(hub, payload)
+      this.upkeep.former.learnInfo(hub, payload)
       this.#leaveDevices(hub)
     }
     const app = owner.kind === 'app' ? owner.app : ''
@@ -337,7 +337,7 @@ export class Bridge {
   /** If another member of the fleet serves this hub, leaves the devices to it: renaming a hub may move it. */
   #leaveDevices(hub: string): void {
     const { live, hubs, homeAssistant } = this.#options
-    const { former } = this.#upkeep
+    const { former } = this.upkeep
     const id = former.idOf(hub)
     if (id === undefined || former.memberOf(hub) === undefined) return
     if (!hubs.has(hub) && Object.hasOwn(live.value.hubs, hub)) homeAssistant?.hubTaken(id)
@@ -349,7 +349,7 @@ export class Bridge {
     if (now - this.#correctedAt >= CORRECTION_INTERVAL_MS) {
       this.#correctedAt = now
       this.#link.refresh([bridgeState])
-    } else this.#upkeep.touched(bridgeState, 'offline')
+    } else this.upkeep.touched(bridgeState, 'offline')
     // The other bridge may have published other wrong values as well, so reconnect to read all retained messages.
     if (this.contested) this.#startOverLater()
   }
@@ -382,7 +382,7 @@ export class Bridge {
     await this.#options.rollouts.finish(this.#dispatcher.stop())
     this.#cancelStartOver()
     this.logLevels.stop()
-    this.#upkeep.stop()
+    this.upkeep.stop()
     this.#state.stop()
     for (const state of this.#states.values()) state.stop()
     this.#early.isClosed = this.contested

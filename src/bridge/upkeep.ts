@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
-import { hubIdOf } from '../contract/discovery.ts'
+import { hubIdOf, isOfBridge } from '../contract/discovery.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -34,6 +34,15 @@ const SOON_MS = 500
 /** The minimum time between two repairs, because a client may keep changing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
+/** How often a device is restored before it is left to another bridge that overwrites it again each time. */
+const MAX_RESTORES = 2
+/** After this time without such an overwrite, the count starts again. */
+const CALM_MS = 60_000
+/** How long such devices are left to the other bridge. Then this bridge tries again, because the other may be gone. */
+const YIELD_MS = 10 * 60_000
+
+const YIELDED =
+  'another hub2mqtt publishes the same devices under this discovery.prefix, and this one leaves them to it; stop one of them, or give each its own discovery.prefix'
 
 export class Upkeep {
   /** Hubs that this bridge has served before, or that another bridge with the same base topic serves. */
@@ -54,6 +63,13 @@ export class Upkeep {
   #touched = new Set<string>()
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined
+  /** Topics of devices that are left to another bridge, which has a different base topic. */
+  readonly #yielded = new Set<string>()
+  /** Topic of a device that such a bridge overwrites → how often this bridge would have to restore it. */
+  readonly #restores = new Map<string, number>()
+  #overwrittenAt = Number.NEGATIVE_INFINITY
+  #yields = false
+  #cancelYield: (() => void) | undefined
 
   constructor(options: UpkeepOptions) {
     this.#options = options
@@ -125,14 +141,42 @@ export class Upkeep {
       homeAssistant?.touched(topic, payload)
       return
     }
+    if (writer === 'discovery' && this.#leaves(topic, payload)) return
     if (this.#touched.size <= MAX_TOPICS) this.#touched.add(topic)
     const wait = Math.max(SOON_MS, this.#repairedAt + INTERVAL_MS - clock.elapsed())
     this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
+  /** Whether devices are left to another bridge. */
+  get yields(): boolean {
+    const calm = this.#yields ? 2 * YIELD_MS : CALM_MS
+    if (this.#options.clock.elapsed() - this.#overwrittenAt > calm) {
+      this.#yields = false
+      this.#restores.clear()
+    }
+    return this.#yields
+  }
+
+  /** Returns whether to leave a device to another bridge, which overwrites it again each time. */
+  #leaves(topic: string, payload: string): boolean {
+    const { topics, clock, log } = this.#options
+    if (payload.includes(topics.mark) || !isOfBridge(payload)) return false
+    const yielded = this.yields
+    this.#overwrittenAt = clock.elapsed()
+    const restores = this.#restores.get(topic) ?? 0
+    const isRestored = !this.#touched.has(topic)
+    if (isRestored && this.#restores.size < MAX_TOPICS) this.#restores.set(topic, restores + 1)
+    this.#yields = yielded || (isRestored && restores >= MAX_RESTORES)
+    if (!this.#yields) return false
+    if (!yielded) log.error({ topic }, YIELDED)
+    if (this.#yielded.size < MAX_TOPICS) this.#yielded.add(topic)
+    this.#cancelYield ??= clock.after(YIELD_MS, () => this.repair())
+    return true
+  }
+
   repair(): void {
     const { link, clock } = this.#options
-    const touched = this.#touched
+    const touched = this.#touched.union(this.#yielded)
     this.forget()
     if (touched.size === 0) return
     this.#repairedAt = clock.elapsed()
@@ -147,7 +191,9 @@ export class Upkeep {
   /** Call this before all retained messages are read, because earlier changes then need no repair. */
   forget(): void {
     this.#cancelRepair?.()
-    this.#cancelRepair = undefined
+    this.#cancelYield?.()
+    this.#cancelRepair = this.#cancelYield = undefined
+    this.#yielded.clear()
     this.#touched = new Set()
   }
 

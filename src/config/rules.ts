@@ -113,7 +113,7 @@ const rules: readonly Rule[] = [
 ]
 
 const unknownZone = (part: 'guard' | 'updates') =>
-  !isLocalTimeKnown() &&
+  !isLocalTimeKnown(process.env['TZ']) &&
   `${part}.time_zone: missing, and the time zone of this machine (TZ) is unknown, so times are in UTC; give ${part}.time_zone`
 
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {

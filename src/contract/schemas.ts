@@ -157,6 +157,8 @@ export const GUARD_MEMORY = v.strictObject({
   update_failed_at: v.exactOptional(
     about(time, 'When an update in a window failed, for the 20 hours until the next attempt.'),
   ),
+  down: v.exactOptional(about(v.literal(true), 'The app crashed and has not run since, which the hub does not show.')),
+  scheduled: v.exactOptional(about(v.literal(true), 'The restart that the app waits for is one by a schedule.')),
 })
 
 export const GONE_APPS = list(

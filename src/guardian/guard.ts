@@ -10,6 +10,7 @@ import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
+import { MAX_LATE_MS } from './restart-state.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
@@ -26,8 +27,6 @@ interface GuardOptions extends Pick<Context, 'isConnected'> {
 
 const MINUTE_MS = 60_000
 const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
-/** A scheduled restart is skipped if it is late by more than this: the machine was suspended, or its clock changed. */
-const MAX_LATE_MS = 5 * MINUTE_MS
 
 export class Guard implements Guardian {
   readonly #options: GuardOptions

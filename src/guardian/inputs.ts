@@ -32,13 +32,16 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
-  } else if (isStillFallen(turn, watched)) watched.watch = { ...watched.watch, down: true }
-  else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
+  } else if (isStillFallen(turn, watched, saved)) watched.watch = { ...watched.watch, down: true }
+  else if (!isCrashed(app) && (isIdle(watched) || wasStopped(watched))) {
     watched.watch = watch.stopped(watched.watch)
   }
   awaitBoot(turn, watched, false)
   settle(turn, watched)
 }
+
+/** Whether no restart is planned, except one of a running app. */
+const isIdle = ({ watch: { phase, forced } }: WatchedApp) => phase === 'idle' || forced
 
 /** Whether a person stopped an app while no bridge was active, after the guardian had given up on the app. */
 function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
@@ -52,8 +55,9 @@ export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isN
   const due = hub.boot.at + after
   const { phase, why } = watched.watch
   // Cancel a scheduled restart that is still waiting, because the restart after the hub's start replaces it.
-  if (isNow && phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
-  if (isNow || due > now) watched.bootDue = due
+  if (!isNow && due <= now) return
+  if (phase === 'waiting' && why === 'schedule') watched.watch = watch.idle(watched.watch)
+  watched.bootDue = due
 }
 
 /** Limits the time until the app's restart to the longest time that the current configuration can cause. */
@@ -71,6 +75,8 @@ function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void
   // Limit saved times to the current time, because the clock of an earlier run may have been ahead.
   const pastTime = (time: string) => Math.min(Date.parse(time) - offset, now)
   watched.watch = watch.restored(saved, now, offset)
+  const isScheduled = memory?.scheduled === true && watched.watch.phase === 'waiting'
+  if (isScheduled) watched.watch = watch.scheduledAgain(watched.watch, now)
   watched.history = history.slice(0, config.guard.history)
   const times = history.filter(isOwnRestart).map(({ at }) => pastTime(at))
   const { recent } = watched.watch
@@ -86,14 +92,15 @@ function restore(turn: Turn, watched: WatchedApp, saved: watch.SavedState): void
   if (reported !== undefined) watched.risingReportedAt = pastTime(reported.at)
 }
 
-/** Whether the hub still reports a crash that an earlier run recorded, after which the app was not restarted. */
-function isStillFallen({ decisions }: Context, { app, watch: { phase } }: WatchedApp): boolean {
-  return phase === 'idle' && decisions.hasCrashed(undefined, app)
+/** Whether the app is still down because of a crash that an earlier run recorded without restarting the app. */
+function isStillFallen({ decisions }: Context, { app, watch }: WatchedApp, saved?: watch.SavedState): boolean {
+  return watch.phase === 'idle' && (saved?.memory?.down === true || decisions.hasCrashed(undefined, app))
 }
 
 /** Whether an app that is new to this process has crashed since an earlier run last recorded it. */
-function isNewCrash({ decisions }: Context, { app, watch, history }: WatchedApp): boolean {
-  if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
+function isNewCrash({ decisions }: Context, watched: WatchedApp): boolean {
+  const { app, watch, history } = watched
+  if (!decisions.hasCrashed(undefined, app) || !isIdle(watched)) return false
   const [newest] = history
   const earlier = isUp(app) ? watch.lastCrash : newest?.what === 'crash' ? newest : undefined
   return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version

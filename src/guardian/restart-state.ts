@@ -6,6 +6,8 @@ import { isOwnRestart, sinceCalm, sinceReset } from './history.ts'
 export const CALM_MS = 3_600_000
 /** Maximum time for an app to start after a restart. */
 export const START_MS = 60_000
+/** A scheduled restart is skipped if it is late by more than this: no bridge ran, or the clock changed. */
+export const MAX_LATE_MS = 5 * 60_000
 /** Maximum number of restart times, and of versions, that are kept. */
 const MAX_TIMES = 100
 
@@ -75,7 +77,7 @@ export function dueWithin(watch: RestartState, now: number, maxWait: number, lim
 }
 
 /** Returns whether the planned restart is a scheduled one. Such a restart does not count against the limit. */
-export const isScheduled = ({ forced, why }: RestartState) => forced && why === 'schedule'
+export const isScheduled = ({ phase, forced, why }: RestartState) => phase === 'waiting' && forced && why === 'schedule'
 
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
@@ -170,6 +172,13 @@ export function calmAt({ upSince, recent }: RestartState): number | null {
 export function isCalm(watch: RestartState, now: number): boolean {
   const at = calmAt(watch)
   return at !== null && at <= now
+}
+
+/** Restores a scheduled restart that was waiting. Such an app is running, and not down. */
+export function scheduledAgain(watch: RestartState, now: number): RestartState {
+  const up = { ...watch, down: false }
+  const { dueAt } = watch
+  return dueAt === null || now - dueAt > MAX_LATE_MS ? idle(up) : planned(up, 'schedule', dueAt, true)
 }
 
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>

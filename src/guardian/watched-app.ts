@@ -229,16 +229,17 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const { found, noticed } = watched.probed
   const on = isOn(turn, watched)
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
-  const kept = [history, offered, updated, resetAfter, updateFailedAt, offset]
+  const { switched, retries, down, phase } = watched.watch
+  const isUnseen = down && phase === 'idle' && !turn.decisions.hasCrashed(undefined, watched.app)
+  const kept = [history, offered, updated, resetAfter, updateFailedAt, offset, isUnseen]
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, ...kept]
   if (basis.every((value, i) => value === watched.basis[i])) return
   // Set this even if no published fact changes: a restart must end even if watching was turned off meanwhile.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
-  const { switched, retries } = watched.watch
-  const isLasting = offered !== null || updated !== null || resetAfter !== null || updateFailedAt !== null
-  const memory = switched !== null || isLasting || retries > 0 ? memoryOf(turn, watched) : null
+  const isLasting = [offered, updated, resetAfter, updateFailedAt, switched].some((one) => one !== null) || isUnseen
+  const memory = isLasting || retries > 0 || watch.isScheduled(watched.watch) ? memoryOf(turn, watched, isUnseen) : null
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
@@ -247,7 +248,8 @@ function publish(turn: Turn, watched: WatchedApp): void {
   turn.hasMoved = true
 }
 
-function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory {
+/** @param isUnseen whether the app is down because of a crash that the hub's data about the app does not show */
+function memoryOf({ config, offset }: Context, watched: WatchedApp, isUnseen: boolean): GuardMemory {
   const { offered, updated, resetAfter, updateFailedAt } = watched
   const { switched: enabled, retries } = watched.watch
   const iso = (at: number) => new Date(at + offset).toISOString()
@@ -258,6 +260,8 @@ function memoryOf({ config, offset }: Context, watched: WatchedApp): GuardMemory
     ...(retries > 0 && { retries }),
     ...(resetAfter !== null && { reset_after: resetAfter }),
     ...(updateFailedAt !== null && { update_failed_at: iso(updateFailedAt) }),
+    ...(isUnseen && { down: true as const }),
+    ...(watch.isScheduled(watched.watch) && { scheduled: true as const }),
   }
 }
 

@@ -112,7 +112,8 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
 
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
-  const [, match] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
+  // A broker that has accepted a connection has the right address and port.
+  const [, match] = code === 'reset' ? [] : (BY_CAUSE.find(([causes]) => causes.test(system)) ?? [])
   const { cause, remedy } = match ?? ADVICE[code] ?? advice('')
   return advice(cause === '' ? detail : `${cause}: ${detail}`, remedy)
 }

@@ -93,7 +93,8 @@ export class ReadBack {
     this.#grantTime()
     const result = await this.#read()
     const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))
-    if (done.length > 0) void this.#connection.unsubscribe(done)
+    // Send one packet per filter, because a broker may limit the size of packets.
+    for (const filter of done) void this.#connection.unsubscribe([filter])
     return result
   }
 

@@ -17,6 +17,8 @@ export interface HealthFacts {
   /** Whether the bridge recently dropped events or answers, because the queue was full or they waited too long. */
   readonly losing: boolean
   readonly contested: boolean
+  /** Whether this bridge leaves devices in Home Assistant to another bridge. */
+  readonly yields: boolean
   readonly role: Role
   /** Whether this bridge may have no hubs, because other members of the fleet serve them. */
   readonly mayBeIdle: boolean
@@ -39,9 +41,11 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
 }
 
 const OTHERS = 'another hub2mqtt uses the same base topic'
+const DEVICES =
+  'another hub2mqtt publishes the same devices to Home Assistant: this one leaves them to it (see the log)'
 
 export function healthReport(facts: HealthFacts): HealthReport {
-  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, mayAct, hubs, failedSettings } = facts
+  const { version, startedAt, mqtt, losing, contested, yields, role, mayBeIdle, mayAct, hubs, failedSettings } = facts
   const all = Object.values(hubs)
   const connected = mqtt.state === 'connected'
   const serves = all.some(({ online, read }) => online && read) || (mayBeIdle && all.length === 0)
@@ -51,6 +55,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
     problems: [
       ...brokerProblems(mqtt, losing),
       ...(contested ? [role === 'standby' ? `${OTHERS} and started first: this one stands by` : OTHERS] : []),
+      ...(yields ? [DEVICES] : []),
       ...(mayAct ? [] : ['this member of the fleet has no lease, so it serves no hubs: check whether it reaches NATS']),
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...Object.entries(hubs).flatMap(([name, hub]) => hubProblems(name, hub)),
@@ -102,7 +107,12 @@ export function recentGrowth(clock: Clock): (count: number) => boolean {
 interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'> {
   readonly link: { status(): LinkStatus }
   readonly mayAct: () => boolean
-  readonly bridge: { readonly contested: boolean; readonly role: Role; readonly failedSettings: number }
+  readonly bridge: {
+    readonly contested: boolean
+    readonly role: Role
+    readonly failedSettings: number
+    readonly upkeep: Pick<HealthFacts, 'yields'>
+  }
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly clock: Clock
 }
@@ -115,11 +125,12 @@ export function bridgeHealth(parts: Parts) {
   const listeners: ((report: HealthReport) => void)[] = []
 
   function report(): HealthReport {
-    const { contested, role, failedSettings } = bridge
+    const { contested, role, failedSettings, upkeep } = bridge
+    const { yields } = upkeep
     const mqtt = link.status()
     const losing = hasGrown(mqtt.dropped)
     const ofHubs = Object.fromEntries([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
-    const facts = { mqtt, losing, contested, role, mayAct: mayAct(), failedSettings, hubs: ofHubs }
+    const facts = { mqtt, losing, contested, yields, role, mayAct: mayAct(), failedSettings, hubs: ofHubs }
     return healthReport({ ...fixed, ...facts })
   }
 

@@ -112,6 +112,71 @@ test.concurrent('a topic that is forged again and again is repaired every few se
   expect(clock.pending).toBe(0)
 })
 
+describe.concurrent('a device that another bridge with a different base topic publishes too', () => {
+  const TOPIC = 'homeassistant/device/hub2mqtt--H1/config'
+  const deviceOf = (base: string) =>
+    JSON.stringify({ origin: { name: 'hub2mqtt' }, availability: [{ topic: `${base}/bridge/state` }] })
+  /** The other bridge restores its device each time, a second later. Moves the clock by `ms`. */
+  const fight = async ({ upkeep, clock, done }: ReturnType<typeof keeping>, ms: number) => {
+    const before = done.length
+    let answered = before
+    for (let passed = 0; passed < ms; passed += 1_000) {
+      if (done.length > answered) upkeep.touched(TOPIC, deviceOf('other'))
+      answered = done.length
+      await clock.advance(1_000)
+    }
+    return done.slice(before)
+  }
+
+  test('is restored twice, and then left to that bridge, which is reported', async () => {
+    const keeper = keeping()
+    const { upkeep, clock } = keeper
+    upkeep.touched(TOPIC, deviceOf('other'))
+    expect(await fight(keeper, 60_000)).toEqual([TOPIC, TOPIC])
+    expect(upkeep.yields).toBe(true)
+    // A repair of other topics, such as for `refresh`, includes the device, but starts no new fight.
+    upkeep.touched('hub2mqtt/home/state', 'forged')
+    expect(await fight(keeper, 60_000)).toEqual([`hub2mqtt/home/state,${TOPIC}`])
+    upkeep.stop()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is restored every ten minutes, until that bridge stops', async () => {
+    const keeper = keeping()
+    keeper.upkeep.touched(TOPIC, deviceOf('other'))
+    await fight(keeper, 60_000)
+    expect(await fight(keeper, 3 * 600_000)).toEqual([TOPIC, TOPIC, TOPIC])
+    await keeper.clock.advance(600_000)
+    expect(keeper.done.at(-1)).toBe(TOPIC)
+    await keeper.clock.advance(11 * 60_000)
+    expect(keeper.upkeep.yields).toBe(false)
+    keeper.upkeep.stop()
+  })
+
+  test('is kept by the bridge whose devices were restored only now and then', async () => {
+    const { upkeep, clock, done } = keeping()
+    for (let i = 0; i < 10; i += 1) {
+      upkeep.touched(TOPIC, deviceOf('other'))
+      await clock.advance(600_000)
+    }
+    expect(done).toEqual(Array.from({ length: 10 }, () => TOPIC))
+    expect(upkeep.yields).toBe(false)
+  })
+
+  test.each([
+    ['an older message of this bridge', deviceOf('hub2mqtt')],
+    ['no device', 'forged'],
+  ])('is not meant by %s, which is repaired each time', async (_, payload) => {
+    const { upkeep, clock, done } = keeping()
+    for (let i = 0; i < 10; i += 1) {
+      upkeep.touched(TOPIC, payload)
+      await clock.advance(5_000)
+    }
+    expect(done).toHaveLength(10)
+    expect(upkeep.yields).toBe(false)
+  })
+})
+
 test.concurrent('everything is read again after more changes than are remembered', async () => {
   const { upkeep, clock, done } = keeping()
   for (let i = 0; i < 20_000; i += 1) upkeep.touched(`hub2mqtt/home/app/${i}`, '{}')

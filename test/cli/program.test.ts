@@ -68,6 +68,9 @@ describe('the program', () => {
     const schedule = { ...hub, HUB2MQTT_GUARD_SCHEDULE: '{"com.athom.hue":"0 4 * * 1"}' }
     expect(await warned(schedule)).toMatch(/warning: guard\.time_zone: missing, .*UTC/)
     expect(await warned(window)).toMatch(/warning: updates\.time_zone: missing, .*UTC/)
+    for (const TZ of ['CET-1CEST,M3.5.0,M10.5.0/3', ':CET-1CEST', '<+03>-3'])
+      expect(await warned({ ...quiet, TZ }), TZ).toMatch(/warning: guard\.time_zone: missing, .*UTC/)
+    for (const TZ of ['UTC', ':Etc/UTC', 'Zulu']) expect(await warned({ ...quiet, TZ }), TZ).toBe('')
     expect(await warned({ ...quiet, HUB2MQTT_GUARD_TIME_ZONE: 'Europe/Berlin' })).toBe('')
     expect(await warned({ ...window, TZ: 'Europe/Berlin' })).toBe('')
     expect(await warned(hub)).toBe('')

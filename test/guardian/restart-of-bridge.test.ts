@@ -1,6 +1,7 @@
 /** Tests which data the guardian has about an app after a restart of the bridge, and on a bridge that takes over. */
 import { describe, expect, test } from 'vitest'
 import type { GuardControl } from '../../src/contract/guard.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { HOUR, MINUTE, refusal, SECOND, Stand } from './stand.ts'
 
 /** Starts the next bridge with the data on the broker. `isStandby`: it also knows the app from its hub already. */
@@ -13,6 +14,12 @@ const nextRun = async (before: Stand, isStandby = false) => {
   next.say('a', app ?? {})
   next.read()
   return next
+}
+
+/** Changes the app while no bridge is running. */
+function miss(stand: Stand, patch: AppPatch): void {
+  stand.guard.standBy()
+  stand.say('a', patch)
 }
 
 describe('a restart count that was reset', () => {
@@ -193,14 +200,99 @@ describe('a failed update', () => {
   })
 })
 
-test.each<[string, GuardControl, GuardControl]>([
-  ['snoozed', { snooze: HOUR }, { snooze: SECOND }],
-  ['turned off', { enabled: false }, { enabled: true }],
-])('an app that the hub unloaded while it was %s is restarted afterwards', async (_, hold, release) => {
-  const stand = new Stand().start('a').control('a', hold)
-  stand.say('a', { state: 'stopped', crash_message: 'Unloaded by Homey Core' })
-  await stand.clock.advance(MINUTE)
-  const next = await nextRun(stand)
-  await next.expectAfter(30 * MINUTE, [])
-  await next.control('a', release).expectAfter(MINUTE, ['a'])
+const UNLOADED: AppPatch = { state: 'stopped', crash_message: 'Unloaded by Homey Core' }
+const COUNTED: AppPatch = { state: 'stopped', crash_count: 1 }
+const SNOOZED = [{ snooze: HOUR }, { snooze: SECOND }] as const
+const OFF = [{ enabled: false }, { enabled: true }] as const
+
+describe.each<[string, GuardControl, GuardControl]>([
+  ['snoozed', ...SNOOZED],
+  ['turned off', ...OFF],
+])('an app that was %s', (_, hold, release) => {
+  test.each([
+    ['unloaded', UNLOADED],
+    ['stopped with a higher crash count', COUNTED],
+  ])('when the hub %s it is restarted afterwards', async (_, crash) => {
+    const stand = new Stand().start('a').control('a', hold).say('a', crash)
+    await stand.clock.advance(MINUTE)
+    const next = await nextRun(await nextRun(stand))
+    await next.expectAfter(30 * MINUTE, [])
+    await next.control('a', release).expectAfter(MINUTE, ['a'])
+    expect(next.run('a').facts('a').memory?.down).toBeUndefined()
+  })
+
+  test('and that crashed, ran and was stopped by a user is not restarted afterwards', async () => {
+    const stand = new Stand().start('a').control('a', hold).say('a', COUNTED)
+    await stand.clock.advance(MINUTE)
+    const next = await nextRun(stand.run('a').say('a', { state: 'stopped' }))
+    await next.control('a', release).expectAfter(HOUR, [])
+  })
+
+  test('and that crashed and ran is not restarted if a user stops it later', async () => {
+    const stand = new Stand().start('a').control('a', hold).say('a', COUNTED)
+    miss(stand, { state: 'running' })
+    const next = (await nextRun(stand)).say('a', { state: 'stopped' })
+    await next.control('a', release).expectAfter(HOUR, [])
+  })
+})
+
+describe('a restart by guard.after_boot that waits for the end of quiet hours', () => {
+  const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m }, quiet_hours: "11:00-14:00", time_zone: UTC }'
+  const boot = (stand: Stand, age: number) => stand.guard.take('home', { kind: 'booted', at: stand.clock.now() - age })
+
+  /** The hub has started at 12:00, and the restart waits since 12:10. */
+  const waiting = async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    boot(stand, 0)
+    await stand.clock.advance(11 * MINUTE)
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T14:00:00.000Z' })
+    return stand
+  }
+  const nextRunAfter = async (stand: Stand, ms: number, isStandby = false) => {
+    await stand.clock.advance(ms)
+    const next = (await nextRun(stand, isStandby)).startsApps()
+    boot(next, ms + 11 * MINUTE)
+    return next
+  }
+
+  test.each([false, true])('is made at their end, by the next run of the bridge (standby: %s)', async (isStandby) => {
+    const next = await nextRunAfter(await waiting(), HOUR, isStandby)
+    await next.restartsAfter(49 * MINUTE, ['a'])
+    expect(next.facts('a').history).toMatchObject([{ what: 'restart', reason: 'schedule' }])
+    expect(next.facts('a').memory).toBeNull()
+    await next.expectAfter(HOUR, ['a'])
+  })
+
+  test('is not made if the app was stopped in between', async () => {
+    const stand = await waiting()
+    miss(stand, { state: 'stopped' })
+    const next = await nextRunAfter(stand, 0)
+    expect(next.state('a')).toMatchObject({ state: 'watching', next_restart_at: null })
+    next.run('a')
+    await next.expectAfter(3 * HOUR, [])
+  })
+
+  test('counts as the restart of an app that crashed in between', async () => {
+    const stand = await waiting()
+    miss(stand, { state: 'crashed', crashed: true, crash_message: 'Error: boom' })
+    const next = await nextRunAfter(stand, 0)
+    expect(next.facts('a').history).toMatchObject([{ what: 'crash' }])
+    await next.expectAfter(3 * HOUR, ['a'])
+  })
+
+  test('is replaced by the restart after a second start of the hub', async () => {
+    const stand = await waiting()
+    const next = (await nextRun(stand)).startsApps()
+    boot(next, 0)
+    expect(next.state('a').state).toBe('watching')
+    await next.expectAfter(4 * HOUR, ['a'])
+  })
+
+  test('is not made if the bridge was down at their end', async () => {
+    const stand = await waiting()
+    stand.guard.standBy()
+    const next = await nextRunAfter(stand, 2 * HOUR)
+    await next.expectAfter(HOUR, [])
+    expect(next.state('a').state).toBe('watching')
+  })
 })

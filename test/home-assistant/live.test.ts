@@ -4,7 +4,9 @@ import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { temporaryFolder } from '../support/at-end.ts'
+import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { retainedOn } from '../support/observer.ts'
+import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
@@ -56,6 +58,26 @@ test.concurrent.each(['older', 'newer'] as const)(
     expect(hub.includes('speak')).toBe(flavour === 'older')
   },
 )
+
+test.concurrent('two bridges with different base topics do not overwrite their devices for ever', async () => {
+  await using world = await World.start()
+  const { observer, bridge: elder } = world
+  await settled(world)
+  await using younger = startBridge({ ...world.env, MQTT_BASE_TOPIC: 'other' }, undefined, world.clock)
+  const errors = ({ lines }: RunningBridge) => lines.filter((line) => line.includes('under this discovery.prefix'))
+  await until('the end', () => errors(elder).length > 0, 30_000)
+  world.clock.jump(15_000)
+  await until('its health', () => observer.last('hub2mqtt/bridge/health')?.includes('publishes the same devices'))
+  const isOf = (base: string) => async () =>
+    [...(await discovered(world)).values()].every((payload) => payload.includes(`"${base}/bridge/`))
+  await until('the devices of the younger', isOf('other'))
+  await world.quiet()
+  expect(await isOf('other')()).toBe(true)
+  expect([errors(elder).length, errors(younger).length]).toEqual([1, 0])
+  await younger.stop()
+  await world.request('home/cmd/refresh')
+  await until('the devices of the elder', isOf('hub2mqtt'))
+})
 
 const BY_NAME = 'hub2mqtt---20home'
 const objectIds = (held: ReadonlyMap<string, string>) =>

@@ -112,3 +112,33 @@ test.skipIf(withoutMosquitto)(
     expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toEqual([])
   },
 )
+
+test
+  .skipIf(withoutMosquitto)
+  .concurrent(
+    'the log recommends no other port after a broker has ended a connection because of a message',
+    async () => {
+      await using broker = await Mosquitto.start({ config: [`max_packet_size ${LIMIT}`] })
+      await using bridge = startLink({ url: broker.url, protocol: '3.1.1' })
+      for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'x'.repeat(100_000))
+      await until('the loss', () => bridge.link.status().reconnects > 0)
+      const lost = bridge.log.lines.filter(({ message }) => message.startsWith('connection to the MQTT broker lost'))
+      expect(lost.map(({ remedy }) => remedy)).toEqual([undefined])
+    },
+  )
+
+test.skipIf(withoutMosquitto).concurrent.each(['5', '3.1.1'] as const)(
+  'a broker that accepts only small packets is connected, however many filters are read back (MQTT %s)',
+  async (protocol) => {
+    await using broker = await Mosquitto.start({ config: ['max_packet_size 300'] })
+    const retainedFilters = ['b/state', ...Array.from({ length: 30 }, (_, i) => `b/+/app/+/number-${i}`)]
+    await using bridge = startLink({ url: broker.url, protocol, retainedFilters, subscriptions: [] })
+    bridge.link.hold('b/home/app/x/number-7', 'held')
+    await settled(bridge)
+    expect((await retainedOn(broker.port)).get('b/home/app/x/number-7')).toBe('held')
+    // The broker would close the connection when it reads a packet that is too large.
+    bridge.link.hold('b/home/app/x/number-7', 'last')
+    await settled(bridge)
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', reconnects: 0 })
+  },
+)

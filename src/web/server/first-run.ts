@@ -96,7 +96,7 @@ export async function firstRun(
     onPage,
     clock,
   })
-  if (listener === undefined) throw problem
+  if (listener?.url === undefined) throw problem
   const url = fromHere(listener.url)
   log.info({ url }, `no hub is configured yet: set it up at ${url}`)
   onReload(() => {

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { type Clock, sleep } from '../../base/clock.ts'
 import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
 import type { LogLevels } from '../../bridge/log-level.ts'
@@ -14,7 +15,7 @@ import type { AppContext } from './api/routes.ts'
 import { liveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { json, text } from './reply.ts'
-import { listen, type RequestHandler, type Routes } from './server.ts'
+import { type HttpListener, listen, type RequestHandler, type Routes } from './server.ts'
 
 export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'version' | 'setup' | 'clean' | 'clock'> {
   readonly path?: string | null
@@ -37,7 +38,11 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly onPage?: ((address: string, isRestored: boolean) => void) | undefined
   /** Called with a secret that the log must mask, such as the start-up token. */
   readonly onSecret?: (secret: string) => void
+  /** Whether to try again, without a report, while the port is in use; default: no. */
+  readonly retries?: boolean
 }
+
+const RETRY_MS = 10_000
 
 const reasons = (port: number): Readonly<Record<string, string>> => ({
   EADDRINUSE: `port ${port} is in use; choose another http.port`,
@@ -48,22 +53,51 @@ const reasons = (port: number): Readonly<Record<string, string>> => ({
 
 const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
-/** Opens the listener. If that fails, logs the reason and returns `undefined`. `feed` is set only with the page. */
+/**
+ * Opens the listener. If that fails, logs the reason and returns `undefined` or, if it is opened later, no `url`. `feed`
+ * is set only with the page.
+ */
 export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
   const page = options.live.value.http.page ? await openPage(options, log) : undefined
   const routes = { ...fixedRoutes(options), ...(!page && { '/': () => text(404, OFF) }) }
-  try {
+  const parts = { feed: page?.feed, reconfigured: page?.reconfigured }
+  const open = async () => {
     const listener = await listen({ host, port, allowedHosts, routes, handler: page?.site, log })
     options.log.info({ url: listener.url }, page ? 'page, health and metrics' : 'health and metrics')
     page?.listening(fromHere(listener.url))
-    return { ...listener, feed: page?.feed, reconfigured: page?.reconfigured }
+    return listener
+  }
+  try {
+    return { ...(await open()), ...parts }
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
     const why = reasons(port)[code] ?? code
     options.log.error({ host, port, reason: code }, `the HTTP listener cannot start: no page, no health: ${why}`)
-    return undefined
+    return code === 'EADDRINUSE' && options.retries
+      ? { url: undefined, ...later(open, options.clock), ...parts }
+      : undefined
+  }
+}
+
+/** Opens the listener when its port is free. */
+function later(open: () => Promise<HttpListener>, clock: Clock): AsyncDisposable {
+  const end = new AbortController()
+  const retry = async () => {
+    for (;;) {
+      await sleep(clock, RETRY_MS, end.signal)
+      if (end.signal.aborted) return undefined
+      const listener = await open().catch(() => undefined)
+      if (listener !== undefined) return listener
+    }
+  }
+  const opened = retry()
+  return {
+    async [Symbol.asyncDispose]() {
+      end.abort()
+      await (await opened)?.[Symbol.asyncDispose]()
+    },
   }
 }
 

@@ -30,6 +30,7 @@ const report = ({ mqtt, ...changes }: Changes = {}) =>
     startedAt: '2026-01-01T00:00:00.000Z',
     losing: false,
     contested: false,
+    yields: false,
     role: 'active',
     mayBeIdle: false,
     mayAct: true,
@@ -91,6 +92,12 @@ describe('the health report', () => {
     ['settings that cannot be published', { failedSettings: 2 }, BOTH, UNSET],
     ['messages that were lost', { losing: true }, BOTH, LOST],
     ['a second bridge', { contested: true }, BOTH, TWO],
+    [
+      'devices of another bridge',
+      { yields: true },
+      BOTH,
+      'another hub2mqtt publishes the same devices to Home Assistant: this one leaves them to it (see the log)',
+    ],
     [
       'an older bridge that keeps this one on standby',
       { contested: true, role: 'standby' },

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { json } from '../../../src/web/server/reply.ts'
 import { type HttpListener, listen } from '../../../src/web/server/server.ts'
 import { startBridge } from '../../support/bridge.ts'
+import { JumpClock } from '../../support/jump-clock.ts'
 import { until } from '../../support/until.ts'
 import { rawAnswer } from './door.ts'
 
@@ -227,6 +228,46 @@ describe('the HTTP listener', () => {
     await expect(listen({ host: '127.0.0.1', port, allowedHosts: [], routes: {}, log: { warn() {} } })).rejects.toThrow(
       'EADDRINUSE',
     )
+  })
+
+  describe('of a daemon whose port is in use at first', () => {
+    const blocked = async () => {
+      const occupant = createServer().listen(0, '127.0.0.1')
+      await once(occupant, 'listening')
+      const { port } = occupant.address() as AddressInfo
+      const clock = new JumpClock()
+      const hub = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key', MQTT_EMBEDDED_PORT: '0' }
+      const bridge = startBridge({ ...hub, HTTP_ENABLED: 'true', HTTP_PORT: String(port) }, undefined, clock)
+      onTestFinished(() => bridge.stop())
+      const errors = () => bridge.lines.filter((line) => line.includes('the HTTP listener cannot start'))
+      await until('the error', () => errors().length > 0)
+      const isLive = () =>
+        fetch(`http://127.0.0.1:${port}/livez`).then(
+          ({ ok }) => ok,
+          () => false,
+        )
+      return { occupant, clock, bridge, errors, isLive }
+    }
+
+    it('opens soon after the port is free, and logs the error once', async () => {
+      const { occupant, clock, errors, isLive } = await blocked()
+      clock.jump(60_000)
+      occupant.close()
+      await until('the answer', () => {
+        clock.jump(10_000)
+        return isLive()
+      })
+      expect(errors()).toHaveLength(1)
+    })
+
+    it('never opens if the daemon has ended', async () => {
+      const { occupant, clock, bridge, isLive } = await blocked()
+      await bridge.stop()
+      occupant.close()
+      await once(occupant, 'close')
+      clock.jump(60_000)
+      expect(await isLive()).toBe(false)
+    })
   })
 
   it.each([

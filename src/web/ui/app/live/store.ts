@@ -6,7 +6,7 @@ import type { Payload, PublicationName } from '../../../../contract/publications
 import { createTopics, type OwnTopic, type Topics } from '../../../../contract/topics.ts'
 import type { App } from '../../../../hub/app.ts'
 import type { FleetStatus, LiveFrame, Refusals, Sample } from '../../../server/api/protocol.ts'
-import { terms, textFor } from '../terms.ts'
+import { collator, terms, textFor } from '../terms.ts'
 import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { readPayload } from './payload.ts'
 
@@ -252,7 +252,7 @@ export class Store {
 
   #addHub(name: string): HubEntry {
     const hub = newHub(name)
-    this.hubs.value = [...this.hubs.value, hub].toSorted((one, other) => one.name.localeCompare(other.name))
+    this.hubs.value = [...this.hubs.value, hub].toSorted((one, other) => collator.compare(one.name, other.name))
     return hub
   }
 
