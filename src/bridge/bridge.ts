@@ -364,7 +364,7 @@ export class Bridge {
   }
 
   get failedSettings(): number {
-    return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
+    return this.#states.values().reduce((sum, { settings }) => sum + settings.failures.size, 0)
   }
 
   /**
