@@ -103,8 +103,18 @@ export class Bridge {
     this.#presence = new Presence({
       ...common,
       topic: topics.of('bridgePresence', {}),
-      onChange: (before) => this.#onPresence(before),
-      onOtherActive: () => this.#onOtherActive(),
+      onChange: (before) => {
+        this.#followRole()
+        // The other bridge has changed the retained messages, so reconnect to read them again.
+        if (before === 'standby' && this.role === 'undecided') link.startOver()
+        this.#handlers.onPresence?.()
+      },
+      onOtherActive: () => {
+        // The newer bridge has executed waiting commands, and may have published wrong values.
+        this.#early.drop()
+        this.#wasReplaced = true
+        this.#startOverLater()
+      },
       upkeep: this.#upkeep,
     })
     this.#stateOptions = { ...common, table, upkeep: this.#upkeep, updates: this.#updates, early: this.#early }
@@ -121,7 +131,10 @@ export class Bridge {
       },
       onReadBack: (topic, payload) => {
         handlers.onReadBack?.(topic, payload)
-        return this.#additionalFilters(topic, payload)
+        const own = this.#options.topics.parse(topic)
+        if (own?.name === 'bridgeState') this.#foundState = payload
+        if (own !== undefined) this.#learn(own, payload)
+        return this.#prefixes.learn(topic, payload)
       },
       onTouched: (topic, payload) => {
         handlers.onTouched?.(topic, payload)
@@ -273,31 +286,9 @@ export class Bridge {
     this.#early.flush()
   }
 
-  #onPresence(before: Role): void {
-    this.#followRole()
-    // The other bridge has changed the retained messages, so reconnect to read them again.
-    if (before === 'standby' && this.role === 'undecided') this.#link.startOver()
-    this.#handlers.onPresence?.()
-  }
-
-  /** Called if a newer bridge was active too. It has executed waiting commands, and may have published wrong values. */
-  #onOtherActive(): void {
-    this.#early.drop()
-    this.#wasReplaced = true
-    this.#startOverLater()
-  }
-
   #startOverLater(): void {
     this.#cancelStartOver()
     this.#cancelStartOver = this.#options.clock.after(GRACE_MS, () => this.#link.startOver())
-  }
-
-  /** Learns from a retained message. Returns filters for the discovery topics of earlier configurations. */
-  #additionalFilters(topic: string, payload: string): string[] {
-    const own = this.#options.topics.parse(topic)
-    if (own?.name === 'bridgeState') this.#foundState = payload
-    if (own !== undefined) this.#learn(own, payload)
-    return this.#prefixes.learn(topic, payload)
   }
 
   #onTouched(topic: string, payload: string): void {

@@ -107,7 +107,7 @@ export class InstalledApp {
 
   async collectGarbage(): Promise<void> {
     const { process } = this
-    await process.collectGarbage()
+    await process.request({ type: 'gc' })
     this.#world.watch.measureNow(process)
     this.#show({})
   }
