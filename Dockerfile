@@ -62,6 +62,7 @@ COPY package.json LICENSE ./
 COPY config/openapi.json ./config/openapi.json
 COPY config/demo/apps ./config/demo/apps
 COPY config/demo/store ./config/demo/store
+COPY config/new-app ./config/new-app
 COPY src/bin.js ./src/bin.js
 
 # Fills Node's compile cache for the user that runs the program: the demo loads everything that a bridge loads. With the

@@ -11,6 +11,14 @@ export function tidy(text: string | null | undefined, max = MAX_NAME): string | 
   return cut === '' ? undefined : cut
 }
 
+type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | PathParameter<`/${Rest}`>
+  : P extends `${string}:${infer Name}`
+    ? Name
+    : never
+/** The parameters of a path such as `/app/:id`. */
+export type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
+
 export function withoutSlashes(path: string): string {
   let end = path.length
   while (path[end - 1] === '/') end -= 1

@@ -19,7 +19,6 @@ import {
   type UsageHistory,
 } from '../contract/crash.ts'
 import { reportOf } from '../contract/crash-report.ts'
-import type { AppEventPayload } from '../contract/events.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import { type App, exitOf } from '../hub/app.ts'
 import { crashStateOf, type HeldCrash, knowsCrash } from './held-crash.ts'
@@ -34,13 +33,8 @@ const SAMPLES_MS = 6 * HOUR_MS
 const TOGETHER_MS = 10 * 60_000
 /** How long to wait for more crashes before the crashes are logged together. */
 const QUIET_MS = 60_000
-/** The recorded app events, and their names in the evidence. */
-const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
-  installed: 'installed',
-  updated: 'updated',
-  removed: 'removed',
-  crashed: 'crashed',
-}
+/** The app events that are recorded. */
+const NOTED = ['installed', 'updated', 'removed', 'crashed'] as const
 /** Maximum number of characters of evidence that are read from the broker. */
 const MAX_LEARNED = 16 * 1024 * 1024
 /** Maximum number of apps of a hub whose data is read from the broker. */
@@ -121,7 +115,7 @@ class HubEvidence {
     for (const { id, before, after, events } of changes) {
       let crashed = false
       for (const { event_type, from = null, to = null } of silent ? [] : events) {
-        const what = NOTED[event_type]
+        const what = NOTED.find((one) => one === event_type)
         crashed ||= what === 'crashed'
         if (what !== undefined) this.#note(what, { app: id, from, to })
         else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())

@@ -93,7 +93,11 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const othersRemain = await fleet.leave()
       await leader?.stop('handover')
       // If another member leads after all, it publishes `online` again.
-      if (!(othersRemain ?? !isLeader)) publishOffline()
+      if (!(othersRemain ?? !isLeader)) {
+        port?.link.hold(topics.availability, 'offline')
+        // Publish even if the link has seen `offline`: a leader may have published `online` since the read-back.
+        port?.link.refresh([topics.availability])
+      }
       await store?.[Symbol.asyncDispose]()
     },
   }
@@ -136,12 +140,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       ...{ mode, epoch, members: Object.fromEntries(names.map((name) => [name, about(name)])), count: names.length },
       ...{ member: fleet.member, speaker: ownerOf(LEADER, names) ?? null, owners: Object.fromEntries(owned) },
     }
-  }
-
-  function publishOffline(): void {
-    port?.link.hold(topics.availability, 'offline')
-    // Publish even if the link has seen `offline`, because a leader may have published `online` since the read-back.
-    port?.link.refresh([topics.availability])
   }
 
   function resources(): readonly string[] {

@@ -4,11 +4,11 @@ import * as v from 'valibot'
 import { GUARD_STATES, REASONS } from './guard.ts'
 
 const text = v.pipe(v.string(), v.maxLength(256))
-const amount = v.number()
-const count = v.pipe(amount, v.integer(), v.minValue(0))
+export const amount = v.number()
+export const count = v.pipe(amount, v.integer(), v.minValue(0))
 const time = v.pipe(v.string(), v.isoTimestamp())
-const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
-const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
+export const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
+export const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 const list = <S extends v.GenericSchema>(schema: S, max: number) =>
   v.pipe(v.array(schema), v.maxLength(max), v.readonly())
 

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { SEVERITIES } from '../base/versions.ts'
 import { APP_STATES, type App } from '../hub/app.ts'
 import { COMMANDS } from './commands.ts'
+import { about, amount, count, frozen } from './crash.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
 import { APP_EVENT_TYPES, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from './events.ts'
 import { GUARD_STATES, HISTORY_KINDS, MAX_APPS_NAMED, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
@@ -14,16 +15,12 @@ export const CONTRACT_VERSION = 1 as const
 
 const text = v.string()
 const flag = v.boolean()
-const amount = v.number()
 /** Rejects times that `Date` cannot parse, because `isoTimestamp` accepts some of them. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
-const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
 const integer = v.pipe(amount, v.integer())
-const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
-const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
 /** Must match the type `App`. An extra or missing key is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({

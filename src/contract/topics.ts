@@ -62,10 +62,8 @@ export function createTopics(base: string, member?: string, alone = false) {
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
-    /** Like `of`, for rows whose names are not known at compile time. */
+    /** Like `of`, for rows whose names are not known at compile time. With missing parameters, returns a filter. */
     fill,
-    /** Returns the filter for all topics of a row with the given parameters. */
-    filterOf: fill,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** Adds the setting's name for commands that have it in their topic. */

@@ -1,4 +1,5 @@
 /** The app records that hubs send, and the differences between the generations of hubs. */
+import type { StoredApp } from './data/state.ts'
 import type { AppSeed } from './hub-file.ts'
 
 export type { AppSeed } from './hub-file.ts'
@@ -32,13 +33,6 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
-interface Crash {
-  readonly crashedMessage: string | null
-  readonly crashedCount: number
-  readonly exitCode: number | null
-  readonly exitSignal: string | null
-}
-
 interface Generation {
   channels: readonly string[]
   /**
@@ -47,7 +41,7 @@ interface Generation {
    */
   isNewer: boolean
   offer(version: string | undefined): unknown
-  crash(crash: Crash): Patch
+  crash(crash: Pick<StoredApp, 'crashedMessage' | 'crashedCount' | 'exitCode' | 'exitSignal'>): Patch
   /** The field with the number of crashes. */
   counter: 'exitCount' | 'crashedCount'
   recovered: Patch

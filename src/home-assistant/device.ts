@@ -21,13 +21,9 @@ interface DeviceInfo {
   readonly via_device?: string | undefined
 }
 
-interface Availability {
-  readonly topic: string
-}
-
 export interface OfferedComponent {
   readonly component: Component
-  readonly availability: readonly Availability[]
+  readonly availability: readonly { readonly topic: string }[]
 }
 
 export type Device = Readonly<ReturnType<typeof assemble>>
@@ -142,7 +138,7 @@ interface Parts extends Omit<Place, 'objectId' | 'topics'> {
 function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts) {
   const { parameters, triggers = [] } = parts
   const { hub } = parameters
-  const bridge: Availability = { topic: topics.hubsAvailability }
+  const bridge = { topic: topics.hubsAvailability }
   const availability = hub === undefined ? [bridge] : [bridge, { topic: topics.of('hubState', { hub }) }]
   const objectId = objectIdOf(parts.owner)
   const place: Place = { objectId, topics, ...parts }

@@ -3,7 +3,7 @@
 import { LOG_LEVELS } from '../contract/log-levels.ts'
 import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, PROBLEM } from './app-entities.ts'
 import { type Entity, entitiesOf } from './entity.ts'
-import { anyIn, attributesOf, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
+import { attributesOf, fieldOf, flagOf, mebibytesOf, onOff, textOf, wordOf } from './templates.ts'
 
 const CONNECTED = {
   key: 'connected',
@@ -14,7 +14,7 @@ const CONNECTED = {
   on: 'online',
   off: 'offline',
 } as const
-const SPEAK = { icon: 'mdi:bullhorn-outline', sends: 'speak', sendsAs: sentUnder('text') } as const
+const SPEAK = { icon: 'mdi:bullhorn-outline', sends: 'speak', sendsAs: "{{ {'text': value}|to_json }}" } as const
 const HEALTH = { ...DIAGNOSTIC, reads: 'hubHealth' } as const
 const SUMMARY = { ...HIDDEN, reads: 'hubSummary' } as const
 const COUNT = { platform: 'sensor', reads: 'hubSummary', shows: { stateClass: 'measurement' } } as const
@@ -103,7 +103,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     name: 'Apps that need attention',
     when: 'guard',
     reads: 'hubSummary',
-    template: anyIn('needs_attention'),
+    template: onOff('needs_attention', 'x|length > 0'),
     attributes: attributesOf({ apps: 'needs_attention' }),
     doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` contains the ids of these apps.',
   },

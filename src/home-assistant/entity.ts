@@ -10,15 +10,9 @@ import type { Template } from './templates.ts'
 
 export type DeviceKind = 'app' | 'hub' | 'bridge'
 
-interface ReadableOwner {
-  readonly app: 'app' | 'setting'
-  readonly hub: 'hub'
-  readonly bridge: 'bridge'
-}
-
 /** The topics that an entity of a device may read, which are rows of the contract's table. */
 export type Readable<D extends DeviceKind> = {
-  readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
+  readonly [N in PublicationName]: Publications[N]['of'] extends (D extends 'app' ? D | 'setting' : D) ? N : never
 }[PublicationName]
 
 /** The keys of a topic's payload, in any of its forms; plain text has no keys. */
@@ -48,20 +42,12 @@ interface Common {
   readonly setting?: string
 }
 
-type Reads<D extends DeviceKind> = {
-  readonly [N in Readable<D>]: {
-    readonly reads: N
-    /** Template of the entity's state; default: the unchanged payload. */
-    readonly template?: Template<FieldOf<N>>
-  }
-}[Readable<D>]
-
-type Attributes<D extends DeviceKind> = {
-  readonly [N in Readable<D>]: {
-    readonly reads: N
-    /** Template of additional attributes, read from the same topic. */
-    readonly attributes?: Template<FieldOf<N>>
-  }
+/**
+ * The topic that an entity reads, and templates of its state (`template`; default: the unchanged payload) and of
+ * additional attributes.
+ */
+type Reads<D extends DeviceKind, T extends 'template' | 'attributes' = 'template'> = {
+  readonly [N in Readable<D>]: { readonly reads: N } & { readonly [K in T]?: Template<FieldOf<N>> }
 }[Readable<D>]
 
 interface Sends<D extends DeviceKind> {
@@ -99,8 +85,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'binary_sensor'
       readonly deviceClass: 'connectivity' | 'problem' | 'running'
-    } & Reads<D> &
-      Attributes<D> &
+    } & Reads<D, 'template' | 'attributes'> &
       OnOff)
   | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
   | ({

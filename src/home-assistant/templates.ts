@@ -23,17 +23,11 @@ export const mebibytesOf = <F extends string>(key: F) =>
 
 export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(key)}|string)[:${MAX_STATE}] }}`)
 
-/** Renders whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
-const onOff = <F extends string>(key: F, condition: string) =>
+/** Renders whether the field's value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
+export const onOff = <F extends string>(key: F, condition: string) =>
   reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else 'ON' if ${condition} else 'OFF' }}`)
 
-/** Renders whether a number is above 0. */
-export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
 export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
-export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
-export const differs = <F extends string>(key: F, word: string) => onOff(key, `x != '${word}'`)
-/** Renders whether a list is not empty. */
-export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
 /** Renders the reason of the last crash: `none` without a crash, `other` for `unknown` (reserved by Home Assistant). */
 export const crashReasonOf = <F extends string>(key: F) =>
@@ -78,32 +72,28 @@ export const withMessage = <F extends string>(message: F) =>
 /** Quotes a string, so that the receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
-export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
+/** Renders a payload that has no fields. */
+const whole = (jinja: string): Template<never> => ({ fields: [], jinja })
 
 /** Reads a payload that is a JSON boolean. Home Assistant shows any other value as unknown. */
-export const WHOLE_FLAG: Template<never> = {
-  fields: [],
-  jinja: `{{ value if value_json is boolean else 'None' }}`,
-}
+export const WHOLE_FLAG = whole(`{{ value if value_json is boolean else 'None' }}`)
 
 /**
  * Renders any value except a string as empty, because a text entity cannot be unknown. A long string also becomes
  * empty, because users could save a truncated string.
  */
-export const WHOLE_TEXT: Template<never> = {
-  fields: [],
-  jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,
-}
+export const WHOLE_TEXT = whole(
+  `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,
+)
 
 export function wholeNumber(min: number, max: number): Template<never> {
   const fits = `value_json is number and value_json is not boolean and ${min} <= value_json <= ${max}`
-  return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
+  return whole(`{{ value_json if ${fits} else 'None' }}`)
 }
 
 export function wholeWord(options: readonly string[]): Template<never> {
   // Home Assistant trims a rendered value, and ignores an empty one.
   const shown = options.filter((option) => option !== '' && option === option.trim())
   // JSON strings are also valid in Jinja.
-  const fits = `value_json in ${JSON.stringify(shown)}`
-  return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
+  return whole(`{{ value_json if value_json in ${JSON.stringify(shown)} else 'None' }}`)
 }

@@ -235,7 +235,7 @@ export class AppManager {
     this.#unlisted.clear()
     this.#uninstalled.clear()
     this.#hidden.clear()
-    this.releases.clear()
+    this.releases.all.clear()
     this.complete = false
     this.firstIsPartial = false
     this.live = false
@@ -347,7 +347,7 @@ export class AppManager {
       if (after !== undefined) this.#apps.set(id, after)
       else {
         this.#apps.delete(id)
-        this.releases.delete(id)
+        this.releases.all.delete(id)
       }
     }
     for (const listener of this.#listeners) listener(update)

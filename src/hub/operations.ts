@@ -2,6 +2,7 @@
  * The hub's operations, with the methods, paths and scopes of the hub's API. The types of calls derive from the rows.
  */
 import { isRecord, type Json } from '../base/json.ts'
+import type { PathInput } from '../base/text.ts'
 import type { AppPatch } from './app.ts'
 import {
   type Clean,
@@ -59,14 +60,6 @@ export interface Operation<I extends object, R> extends Definition<I> {
   readonly manager: Manager
   readonly decode: Decode<I, R>
 }
-
-type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
-  ? Name | PathParameter<`/${Rest}`>
-  : P extends `${string}:${infer Name}`
-    ? Name
-    : never
-
-type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
 type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
 

@@ -11,40 +11,30 @@ export interface Release {
 const MAX_RELEASES = 5_000
 
 export class Releases {
-  /** `isNamed` is `true` if the hub itself reports the newest version. */
-  readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** The releases by app id. */
-  readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
+  /** The releases by app id. `isNamed` is `true` if the hub itself reports the newest version. */
+  readonly all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
 
   /** Records an app's release. Returns the patch for the app; `undefined` if the release has not changed. */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
-    const cached = this.#all.get(id)
-    if (cached?.release === release || (cached === undefined && this.#all.size >= MAX_RELEASES)) return undefined
+    const cached = this.all.get(id)
+    if (cached?.release === release || (cached === undefined && this.all.size >= MAX_RELEASES)) return undefined
     const isNamed = cached?.isNamed ?? (app?.latest_version ?? null) !== null
-    if (release === undefined) this.#all.delete(id)
-    else this.#all.set(id, { release, isNamed })
+    if (release === undefined) this.all.delete(id)
+    else this.all.set(id, { release, isNamed })
     return isNamed || app === undefined ? {} : { latest_version: newerThan(app, release) }
   }
 
   /** Adds the newest version to a hub's patch for an app. */
   fill(id: string, patch: AppPatch, app: App | undefined): AppPatch {
-    const { release } = this.#all.get(id) ?? {}
+    const { release } = this.all.get(id) ?? {}
     if (release === undefined || patch.latest_version === undefined) return patch
     const isNamed = patch.latest_version !== null
-    this.#all.set(id, { release, isNamed })
+    this.all.set(id, { release, isNamed })
     return isNamed ? patch : { ...patch, latest_version: newerThan({ ...app, ...patch }, release) }
   }
 
   fillAll(list: AppList, apps: Apps): AppList {
     return new Map([...list].map(([id, patch]) => [id, patch && this.fill(id, patch, apps.get(id))] as const))
-  }
-
-  delete(id: string): void {
-    this.#all.delete(id)
-  }
-
-  clear(): void {
-    this.#all.clear()
   }
 }
 

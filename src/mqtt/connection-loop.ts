@@ -200,7 +200,9 @@ export function failbackProbe(
       // Add jitter, because the bridges in a home should not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
       if (signal.aborted || !(await acceptsConnections(url, signal))) continue
-      await untilQuiet(signal)
+      // Wait for a moment at which no message is in flight and no command is running.
+      const until = clock.elapsed() + BUSY_MS.max
+      while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
       if (signal.aborted) return
       openedAt = clock.elapsed()
       return onOpen()
@@ -212,11 +214,6 @@ export function failbackProbe(
     // If the probe used the bridge's client id, a broker cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
-  }
-
-  async function untilQuiet(signal: AbortSignal): Promise<void> {
-    const until = clock.elapsed() + BUSY_MS.max
-    while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
   }
 
   return {

@@ -55,11 +55,8 @@ export class EmbeddedBrokerError extends ExpectedError {
 const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
-export interface EmbeddedBroker extends AsyncDisposable {
-  readonly url: string
-  /** Stops listening and ends all connections; safe to call twice. */
-  close(): Promise<void>
-}
+/** Disposing of a broker ends all connections; safe to call twice. */
+export type EmbeddedBroker = AsyncDisposable & { readonly url: string }
 
 /** @throws EmbeddedBrokerError */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
@@ -105,7 +102,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     const url = `mqtt://${await listening(tcp, host, port)}`
     if (isLoopback(host)) log.info({ url }, EMBEDDED_BROKER_NOTICE)
     else log.info({ url, host }, OPEN_BROKER_NOTICE)
-    return { url, close, [Symbol.asyncDispose]: close }
+    return { url, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close()
     throw error

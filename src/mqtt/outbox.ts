@@ -30,6 +30,8 @@ export interface OutboxLimits {
 /** While connected, the limits only restrict the memory usage. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
+/** Messages that have waited longer than this when a connection begins are dropped. */
+const MAX_AGE_MS = 60_000
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
@@ -41,20 +43,13 @@ export class Outbox {
   connected = false
   readonly #order: Order
   readonly #byTopic: boolean
-  readonly #disconnected: OutboxLimits
-  readonly #ageMs: number
   /** The queues by key. The first queue contains the next message to send. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
-  /**
-   * @param byTopic whether topics take turns; messages then keep their order only within a topic
-   * @param ageMs messages that have waited longer when a connection begins are dropped
-   */
-  constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
+  /** @param byTopic whether topics take turns; messages then keep their order only within a topic */
+  constructor(order: Order, byTopic: boolean) {
     this.#order = order
     this.#byTopic = byTopic
-    this.#disconnected = disconnected
-    this.#ageMs = ageMs
   }
 
   /** If a limit is exceeded, drops the oldest other message with this key or, if there is none, with the next key. */
@@ -81,7 +76,7 @@ export class Outbox {
     })
     this.waiting += 1
     this.bytes += sentBytes + overheadBytes
-    const limits = this.connected ? CONNECTED : this.#disconnected
+    const limits = this.connected ? CONNECTED : DISCONNECTED
     // Keep the messages that were accepted while connected: the queue must not grow, but need not shrink.
     const messages = Math.max(limits.messages, before.messages)
     const bytes = Math.max(limits.bytes, before.bytes)
@@ -91,7 +86,7 @@ export class Outbox {
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
-      while (now - (queue.peek()?.queuedAt ?? now) > this.#ageMs) this.#drop(key, queue)
+      while (now - (queue.peek()?.queuedAt ?? now) > MAX_AGE_MS) this.#drop(key, queue)
     }
     return this.dropped - before
   }

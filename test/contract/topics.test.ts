@@ -26,9 +26,9 @@ describe('an own topic', () => {
   })
 
   test('is matched by a filter of its row, with the parameters that are known', () => {
-    expect(topics.filterOf('app')).toBe('b/+/app/+')
-    expect(topics.filterOf('app', { app: 'a/b' })).toBe('b/+/app/a%2Fb')
-    expect(topics.filterOf('rollout')).toBe('b/rollout/+')
+    expect(topics.fill('app')).toBe('b/+/app/+')
+    expect(topics.fill('app', { app: 'a/b' })).toBe('b/+/app/a%2Fb')
+    expect(topics.fill('rollout')).toBe('b/rollout/+')
   })
 })
 

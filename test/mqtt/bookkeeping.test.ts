@@ -174,8 +174,9 @@ describe('the retained set', () => {
 })
 
 describe('the outbox', () => {
+  const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => String(from + i))
   const outboxOf = (...payloads: string[]) => {
-    const outbox = new Outbox({ next: 0 }, true, { messages: 3, bytes: 100 }, 1000)
+    const outbox = new Outbox({ next: 0 }, true)
     for (const payload of payloads) outbox.push('t', payload, undefined, 0)
     return outbox
   }
@@ -190,30 +191,32 @@ describe('the outbox', () => {
   }
 
   test('drops the oldest when it is full, by number and by bytes, while there is no broker', () => {
-    const outbox = outboxOf('1', '2', '3', '4')
+    const outbox = outboxOf(...numbers(0, 1000))
     expect(outbox.dropped).toBe(1)
-    outbox.push('t', 'x'.repeat(97), undefined, 0)
-    expect(outbox.dropped).toBe(3)
-    expect(drain(outbox)).toEqual(['4', 'x'.repeat(97)])
-    outbox.push('t', 'x'.repeat(101), undefined, 0)
-    expect(drain(outbox)).toEqual([])
+    expect(drain(outbox)).toEqual(numbers(1, 1000))
+    const large = 'x'.repeat(4 * 1024 * 1024 - 3)
+    const full = outboxOf('1', '2', '3', '4', large)
+    expect(full.dropped).toBe(3)
+    expect(drain(full)).toEqual(['4', large])
+    full.push('t', `${large}xxx`, undefined, 0)
+    expect(drain(full)).toEqual([])
   })
 
   test('keeps what it accepted while there was a broker, and does not grow without one', () => {
     const outbox = outboxOf()
     outbox.connected = true
-    for (let i = 0; i < 10; i += 1) outbox.push('t', String(i), undefined, 0)
+    for (const payload of numbers(0, 1009)) outbox.push('t', payload, undefined, 0)
     outbox.connected = false
     outbox.push('t', 'new', undefined, 0)
     expect(outbox.dropped).toBe(1)
-    expect(drain(outbox)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', 'new'])
+    expect(drain(outbox)).toEqual([...numbers(1, 1009), 'new'])
   })
 
   test('lets topics take turns, each in order, and drops messages of the one that sends most', () => {
     const outbox = outboxOf()
     outbox.push('one', 'a', undefined, 0)
-    for (const payload of ['1', '2', '3', '4']) outbox.push('many', payload, undefined, 0)
-    expect(drain(outbox)).toEqual(['a', '3', '4'])
+    for (const payload of numbers(1, 1001)) outbox.push('many', payload, undefined, 0)
+    expect(drain(outbox)).toEqual(['a', ...numbers(3, 1001)])
     outbox.connected = true
     for (const payload of ['1', '2', '3']) outbox.push('many', payload, undefined, 0)
     for (const payload of ['a', 'b']) outbox.push('one', payload, undefined, 0)

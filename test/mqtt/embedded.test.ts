@@ -293,7 +293,7 @@ describe('the embedded broker', () => {
     await using one = startLink({ url: broker.url })
     await using other = startLink({ url: broker.url, clientId: 'other' })
     await Promise.all([settled(one), settled(other)])
-    await Promise.all([broker.close(), broker.close()])
+    await Promise.all([broker[Symbol.asyncDispose](), broker[Symbol.asyncDispose]()])
     await until('both to notice', () => one.link.status().reason && other.link.status().reason)
   })
 })

@@ -68,8 +68,8 @@ class Rig {
   constructor(options: Partial<SenderOptions> = {}) {
     const order = { next: 0 }
     this.retained = new Retained(order)
-    this.events = new Outbox(order, true, undefined, 1000)
-    this.answers = new Outbox(order, true, undefined, 1000)
+    this.events = new Outbox(order, true)
+    this.answers = new Outbox(order, true)
     this.sender = new Sender({
       retained: this.retained,
       events: this.events,
@@ -235,7 +235,7 @@ describe('a connection', () => {
     ] as const) {
       const rig = new Rig()
       rig.say('old', '1', options)
-      await rig.clock.advance(1001)
+      await rig.clock.advance(60_001)
       rig.attach()
       expect(rig.wire.sent).toEqual(['state=online'])
       expect(rig.log.loud).toEqual([expect.stringContaining(`dropping ${kind}`)])

@@ -96,15 +96,8 @@ export function newProgress(value: Rollout, clock: Clock) {
 }
 export type Progress = Readonly<ReturnType<typeof newProgress>>
 
-/**
- * Resolves when the rollout has ended or this process is shutting down, and the broker has the result.
- * @throws DeniedError if the broker refuses the record
- */
+/** Resolves when the rollout has ended or this process is shutting down, and the broker has the result. */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
-  await Promise.race([progress.keepRecorded(session), inWaves(progress, session)])
-}
-
-async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
     // If a wave is still running, it was started over an earlier connection, and it continues now.

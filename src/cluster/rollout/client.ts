@@ -41,7 +41,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   /** Returns the rollouts on the broker and their payloads, most recently changed last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
-    await read(topics.filterOf('rollout'), (topic, text) => {
+    await read(topics.fill('rollout'), (topic, text) => {
       const rollout = readRollout(topics, topic, text)
       if (rollout !== undefined) found.push([rollout, text])
     })
@@ -51,7 +51,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   /** Returns at least all apps that the order may match. @throws DeniedError */
   async function apps({ app: wanted }: RolloutOrder): Promise<TargetApp[]> {
     const found = new Map<string, TargetApp>()
-    const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
+    const filter = topics.fill('app', /[*?]/.test(wanted) ? {} : { app: wanted })
     let before: number
     do {
       before = found.size

@@ -285,18 +285,14 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         log.info(summary(unfinished), 'rollout running')
       }
       const progress = this.#progress
-      await carryOut(progress, session)
+      await Promise.race([progress.keepRecorded(session), carryOut(progress, session)])
       this.#progress = undefined
       if (isUnfinished(progress.value)) return
       log.info(summary(progress.value), 'rollout ended')
       this.#last = progress
-      await this.#clearOld(session)
+      const ended = (await this.#recordsOn(session)).filter((one) => !isUnfinished(one))
+      for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
     }
-  }
-
-  async #clearOld(session: Session): Promise<void> {
-    const ended = (await this.#recordsOn(session)).filter((one) => !isUnfinished(one))
-    for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
   /** Passes the records that should stay on the broker to the link. */

@@ -1,6 +1,7 @@
 /** Defines an endpoint of the hub, for REST, the realtime channel, the in-app interface and the documentation. */
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
+import type { PathInput } from '../../base/text.ts'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
 import type { Needs } from '../scopes.ts'
@@ -35,15 +36,8 @@ export type Method = (typeof METHODS)[number]
 /** A method and a path, such as `GET /app/:id`, in which `:id` is a percent-encoded parameter. */
 export type Request = `${Method} /${string}`
 
-type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
-  ? Name | PathParameter<`/${Rest}`>
-  : P extends `${string}:${infer Name}`
-    ? Name
-    : never
-type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
-type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
-
-export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
+export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> &
+  v.InferOutput<v.ObjectSchema<E, undefined>>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 

@@ -1,6 +1,6 @@
 /** The state of an emulated hub in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
@@ -173,7 +173,7 @@ export async function openHubData(
   } = {},
 ) {
   await using opened = new AsyncDisposableStack()
-  const folder = options.folder ?? (await temporaryFolder(opened))
+  const folder = options.folder ?? opened.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-hub-'))).path
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
   const state = sqliteState(database, options.hubId)
@@ -192,9 +192,3 @@ export async function openHubData(
 }
 
 export type HubData = Awaited<ReturnType<typeof openHubData>>
-
-async function temporaryFolder(opened: AsyncDisposableStack): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'hub2mqtt-hub-'))
-  opened.defer(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
-import type { AppRequest } from '../core/hub-apps.ts'
 import { type Allowance, allow } from './allowance.ts'
 import { type AppNotice, type Channel, type HubMessage, openChannel, type RequestFromApp } from './channel.ts'
 import type { Output } from './output.ts'
@@ -102,19 +101,9 @@ export class AppProcess {
     this.#channel?.send(message)
   }
 
-  /** Sends a request to the app's web API. @throws HubError */
-  async request(request: AppRequest): Promise<unknown> {
-    return await this.#channel?.request({ type: 'request', ...request, body: request.body ?? null })
-  }
-
-  /** Makes the app collect garbage. Resolves when it has done so. @throws HubError 503 if the app hangs */
-  async collectGarbage(): Promise<void> {
-    await this.#channel?.request({ type: 'gc' })
-  }
-
-  /** Asks the app for its usage, on systems where the hub cannot measure another process. */
-  async ownUsage(): Promise<unknown> {
-    return await this.#channel?.request({ type: 'usage' })
+  /** Sends a request, and resolves to the answer. @throws HubError 503 if the app hangs, or the app's own refusal */
+  async request(request: Parameters<Channel['request']>[0]): Promise<unknown> {
+    return await this.#channel?.request(request)
   }
 
   stop(): Promise<End> {
@@ -219,11 +208,9 @@ let endsWithHub: Promise<string | undefined> | undefined
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined
-  for (const place of PLACES) if (await runs(place)) return place
+  for (const place of PLACES) {
+    const run = promisify(execFile)(place, [...WRAPPING, '--', process.execPath, '--version'], { timeout: 5000 })
+    if (await run.then(() => true).catch(() => false)) return place
+  }
   return undefined
-}
-
-function runs(place: string): Promise<boolean> {
-  const run = promisify(execFile)(place, [...WRAPPING, '--', process.execPath, '--version'], { timeout: 5000 })
-  return run.then(() => true).catch(() => false)
 }

@@ -2,13 +2,18 @@
 import { readdirSync } from 'node:fs'
 import { cp, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
+import { ROOT } from '../../base/root.ts'
 import { VERSION } from '../../base/version.ts'
 import { makeFolders } from '../data/data-folder.ts'
 import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { SDK } from './app-process.ts'
+
+/** The folder with the files that are the same in every new app. */
+const TEMPLATE = fileURLToPath(new URL('config/new-app/', ROOT))
 
 /** Creates an app. Resolves to its folder. @throws EmulatorOptionError if the id or the folder cannot be used */
 export async function newAppFolder(id: string, given: string | undefined): Promise<string> {
@@ -32,6 +37,7 @@ async function fill(folder: string, files: ReturnType<typeof filesOf>): Promise<
     makeFolders(dirname(join(folder, name)))
     await writeFile(join(folder, name), text)
   }
+  await cp(TEMPLATE, folder, { recursive: true })
   // Copy the SDK as `npm install` would, so that the app can be tested immediately.
   await cp(SDK, join(folder, 'node_modules/hub2mqtt'), { recursive: true })
 }
@@ -52,43 +58,5 @@ function filesOf(id: string): Readonly<Record<string, string>> {
     '.npmrc': 'install-links=true\n',
     'jsconfig.json': json({ compilerOptions: { module: 'nodenext', strict: true, checkJs: true } }),
     'locales/en.json': json({ title: name }),
-    'app.js': APP,
-    'app.test.js': TEST,
   }
 }
-
-const APP = `/** @type {import('hub2mqtt/sdk').Start} */
-export default async ({ app, hub, log }) => {
-  const settings = hub.manager('settings')
-  let greeting = await settings.get('greeting')
-  settings.on('change', (name, value) => {
-    if (name === 'greeting') greeting = value
-  })
-
-  app.api.get('/greeting/:name', ({ params }) => {
-    const text = \`\${greeting}, \${params.name}!\`
-    app.emit('greeting', { text })
-    return { text }
-  })
-  app.on('stop', () => log('goodbye'))
-  log(\`\${app.id} \${app.version} greets\`)
-}
-`
-
-const TEST = `import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startApp } from 'hub2mqtt/sdk/testing'
-import start from './app.js'
-
-test('greets with the setting and emits an event', async () => {
-  const app = await startApp(start, { settings: { greeting: 'Good morning' } })
-  assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Good morning, Ada!' })
-  assert.deepEqual(app.emitted, [['greeting', { text: 'Good morning, Ada!' }]])
-})
-
-test('applies a new greeting while it runs', async () => {
-  const app = await startApp(start, { settings: { greeting: 'Hello' } })
-  app.setSetting('greeting', 'Goodbye')
-  assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Goodbye, Ada!' })
-})
-`

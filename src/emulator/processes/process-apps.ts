@@ -128,7 +128,7 @@ export class ProcessApps implements HubApps {
   readonly output = (id: string): string => this.#must(id).output.toString()
   readonly locales = (id: string): Readonly<Record<string, unknown>> => localesIn(this.#must(id).stored.folder)
   readonly request = (id: string, request: AppRequest): Promise<unknown> =>
-    Promise.try(() => this.#must(id).process.request(request))
+    Promise.try(() => this.#must(id).process.request({ type: 'request', ...request, body: request.body ?? null }))
   readonly crash = (id: string): void => this.#must(id).process.send({ type: 'crash' })
 
   /** Returns the id of the app's process; `undefined` while the app is not running. */

@@ -82,7 +82,7 @@ function measure(app: AppProcess, onReading: (reading: Reading) => void): void {
     if (v.is(Reading, answer)) onReading(answer)
   }
   if (process.platform === 'linux') report(readProc(app.pid))
-  else app.ownUsage().then(report, () => {})
+  else app.request({ type: 'usage' }).then(report, () => {})
 }
 
 /** Reads the usage of a process from `/proc`. Returns `undefined` if the process has just exited. */

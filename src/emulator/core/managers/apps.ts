@@ -49,10 +49,7 @@ export const APPS = {
   }).doc('The value of one setting.'),
   setAppSetting: endpoint('PUT /app/:id/setting/:name', 'homey.app.control', {
     accepts: { value: v.unknown() },
-    run(core, { id, name, value }) {
-      recordOf(core, id)
-      return core.apps.setSetting(id, name, value)
-    },
+    run: (core, { id, name, value }) => core.apps.setSetting(recordOf(core, id).id, name, value),
   }).doc('Sets one setting, or adds it.'),
   unsetAppSetting: endpoint('DELETE /app/:id/setting/:name', 'homey.app.control', {
     run(core, { id, name }) {
