@@ -54,8 +54,7 @@ export class Presence {
   readonly #others = new Map<string, Other>()
   /** Limits the log messages about older and younger bridges, because any client can invent bridges. */
   readonly #messages: { readonly older: Bucket; readonly younger: Bucket }
-  /** Changed only by this class. */
-  role: Role = 'undecided'
+  #role: Role = 'undecided'
   #wasContested = false
   /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
   #decideAt = Number.POSITIVE_INFINITY
@@ -70,6 +69,10 @@ export class Presence {
     this.#messages = { older: new Bucket(clock, rate), younger: new Bucket(clock, rate) }
   }
 
+  get role(): Role {
+    return this.#role
+  }
+
   get contested(): boolean {
     return this.#others.size > 0
   }
@@ -82,7 +85,7 @@ export class Presence {
   connected(occupied: boolean, isOffline = false): void {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
-    if (occupied && this.role === 'active') this.role = 'undecided'
+    if (occupied && this.#role === 'active') this.#role = 'undecided'
     // Assume that the other bridges are inactive. The active bridges report their role again in their answers.
     if (occupied) for (const other of this.#others.values()) other.active = false
     if (isOffline) this.#expectWithin(RETURN_MS)
@@ -100,21 +103,21 @@ export class Presence {
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
     const hello = retain ? undefined : readJson(HELLO, payload.toString('utf8'))
     if (hello === undefined || hello.instance === this.#self.instance) return
-    const wasActive = this.role === 'active'
+    const wasActive = this.#role === 'active'
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
     // When this bridge changes to standby, answer even if no answer was requested. The older bridge may have sent the
     // message over its previous connection, and must not execute commands that this bridge has already executed.
-    const stepsBack = wasActive && this.role === 'standby'
-    if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.role })
+    const stepsBack = wasActive && this.#role === 'standby'
+    if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
   /** Announces the stop to other bridges. */
   stop(): void {
     this.#cancelAnnouncement()
     this.#cancelCheck()
-    if (this.contested) this.#send({ role: this.role, leaves: true })
+    if (this.contested) this.#send({ role: this.#role, leaves: true })
   }
 
   /** Considers older bridges stopped unless they send a message within this time. */
@@ -158,16 +161,16 @@ export class Presence {
     const { clock, log, onChange } = this.#options
     const now = clock.elapsed()
     for (const [instance, { until }] of this.#others) if (until <= now) this.#others.delete(instance)
-    const before = this.role
-    if (this.#stepsBack) this.role = 'standby'
+    const before = this.#role
+    if (this.#stepsBack) this.#role = 'standby'
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
-      this.role = 'undecided'
+      this.#role = 'undecided'
       // The other bridge has changed the retained messages, so `onChange` reconnects, and `connected` sets the role.
       this.#decideAt = Number.POSITIVE_INFINITY
-    } else if (before === 'undecided' && this.#decideAt <= now) this.role = 'active'
+    } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)
-    if (this.role === before && this.contested === this.#wasContested) return
+    if (this.#role === before && this.contested === this.#wasContested) return
     this.#wasContested = this.contested
     onChange(before)
   }
@@ -175,7 +178,7 @@ export class Presence {
   #checkLater(now: number): void {
     this.#cancelCheck()
     const times = [...this.#others.values()].map(({ until }) => until)
-    if (this.role === 'undecided') times.push(this.#decideAt)
+    if (this.#role === 'undecided') times.push(this.#decideAt)
     const next = Math.min(...times)
     if (next === Number.POSITIVE_INFINITY) this.#cancelCheck = () => {}
     else this.#cancelCheck = this.#options.clock.after(Math.max(1, next - now), () => this.#update())
@@ -183,7 +186,7 @@ export class Presence {
 
   #announce(requestsAnswer: boolean): void {
     this.#cancelAnnouncement()
-    this.#send({ role: this.role, ...(requestsAnswer && { asks: requestsAnswer }) })
+    this.#send({ role: this.#role, ...(requestsAnswer && { asks: requestsAnswer }) })
     this.#cancelAnnouncement = this.#options.clock.after(INTERVAL_MS, () => this.#announce(false))
   }
 

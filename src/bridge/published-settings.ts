@@ -36,7 +36,7 @@ export class PublishedSettings {
   /** Apps whose settings must still be read. The apps are read one after another. */
   readonly #due = new Set<string>()
   /** The logged reasons for failures, keyed by app and name. */
-  readonly failures = new Map<string, string>()
+  readonly #failures = new Map<string, string>()
   #reading = false
 
   constructor(name: string, hub: Hub, options: Pick<HubStateOptions, 'live' | 'table' | 'log'>) {
@@ -51,9 +51,13 @@ export class PublishedSettings {
     return this.#published.get(app)?.has(name) === true
   }
 
+  get failures(): number {
+    return this.#failures.size
+  }
+
   /** Clears settings that are no longer published, and reads all others. */
   reconfigured(): void {
-    this.failures.clear()
+    this.#failures.clear()
     this.#publish(this.#options.live.value.settings.publish)
     this.refresh()
   }
@@ -146,7 +150,7 @@ export class PublishedSettings {
     if (!this.publishes({ app, name })) return
     const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
     if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
-    else this.failures.delete(keyOf(app, name))
+    else this.#failures.delete(keyOf(app, name))
     const rows = this.#rowsOf(app, name)
     if (value === undefined || tooLong) rows.clear()
     else rows.set({ value })
@@ -161,8 +165,8 @@ export class PublishedSettings {
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const hub = this.#name
     const { log } = this.#options
-    if (!this.publishes({ app, name }) || this.failures.get(keyOf(app, name)) === reason) return
-    this.failures.set(keyOf(app, name), reason)
+    if (!this.publishes({ app, name }) || this.#failures.get(keyOf(app, name)) === reason) return
+    this.#failures.set(keyOf(app, name), reason)
     log.warn({ hub, app, setting: name, reason }, message)
   }
 

@@ -281,12 +281,14 @@ export class MqttLink implements AsyncDisposable {
     this.#retained.settle(topicMatcher(complete))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
-    void resubscribe(connection, deniedFilters, this.#parts, (filter) => {
-      this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
-      this.#journal.granted(filter)
-      this.#statusChanged()
-    })
+    void resubscribe(connection, deniedFilters, this.#parts, (filter) => this.#granted(filter))
     if (this.#suspendDetector.isUncertain) void this.#readAgain([])
+  }
+
+  #granted(filter: string): void {
+    this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
+    this.#journal.granted(filter)
+    this.#statusChanged()
   }
 
   /** Reads the retained messages of the filters again. Messages that arrive after that were sent after the call. */

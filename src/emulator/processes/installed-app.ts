@@ -35,8 +35,7 @@ export class InstalledApp {
   readonly #world: World
   readonly #generation: (typeof GENERATIONS)[Flavour]
   #code: Unpacked
-  /** Changed only by this class. */
-  stored: StoredApp
+  #stored: StoredApp
   #record: AppRecord
   readonly #supervisor = supervise(
     () => this.#launch(),
@@ -56,10 +55,14 @@ export class InstalledApp {
     this.#world = world
     this.#generation = GENERATIONS[world.host.flavour]
     this.#code = code
-    this.stored = stored
+    this.#stored = stored
     this.#offer = newerVersion(stored, world.packages)
     this.#record = recordAtRest(code, stored, this.#offer, world.host.flavour)
     this.#keep({})
+  }
+
+  get stored(): StoredApp {
+    return this.#stored
   }
 
   /** The process of the app. @throws HubError 503 if the app is not running */
@@ -95,7 +98,7 @@ export class InstalledApp {
 
   /** Checks the store for a newer version; sends an event if the result has changed. */
   checkForUpdate(): void {
-    const offer = newerVersion(this.stored, this.#world.packages)
+    const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#isUpdating) return
     this.#offer = offer
     this.#show({ updateAvailable: this.#generation.offer(offer) })
@@ -114,8 +117,8 @@ export class InstalledApp {
 
   /** Installs another version. If it does not start, restores the previous one. @throws HubError 500 with the reason */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const previous = { code: this.#code, stored: this.stored, wasUp: this.#supervisor.isUp() }
-    const updated = { ...this.stored, ...stored, folder: code.folder, version: code.manifest.version }
+    const previous = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
+    const updated = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!updated.enabled) return this.#take(code, updated)
     this.#isUpdating = true
     await this.stop()
@@ -123,9 +126,9 @@ export class InstalledApp {
     const problem = await this.#try().finally(() => {
       this.#isUpdating = false
     })
-    if (problem === undefined) return this.#take(this.#code, { ...this.stored, ...NO_CRASH })
+    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...NO_CRASH })
     await this.stop()
-    const { enabled, autoupdate } = this.stored
+    const { enabled, autoupdate } = this.#stored
     this.#use(previous.code, { ...previous.stored, enabled, autoupdate })
     this.#store({})
     this.#show({})
@@ -137,15 +140,15 @@ export class InstalledApp {
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isRemoved) return
-    this.#take(code, { ...this.stored, ...NO_CRASH, version: code.manifest.version })
-    if (this.stored.enabled) await this.start()
+    this.#take(code, { ...this.#stored, ...NO_CRASH, version: code.manifest.version })
+    if (this.#stored.enabled) await this.start()
   }
 
   /** Starts a new version. Resolves to the problem if the version does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
     const process = this.#supervisor.process()
-    if (process === undefined) return this.stored.enabled ? 'Error: the process did not start' : undefined
+    if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
     const isReady = await within(this.#world.clock, NEW_VERSION_MS, process.ready)
     if (isReady) return undefined
     if (isReady === undefined) return `it took more than ${NEW_VERSION_MS / 1000} s`
@@ -164,14 +167,14 @@ export class InstalledApp {
 
   #use(code: Unpacked, stored: StoredApp): void {
     this.#code = code
-    this.stored = stored
+    this.#stored = stored
     this.#offer = newerVersion(stored, this.#world.packages)
     this.#record = recordAtRest(code, stored, this.#offer, this.#world.host.flavour)
   }
 
   async #launch(): Promise<AppProcess> {
     const { clock, watch, limits } = this.#world
-    const { id, version } = this.stored
+    const { id, version } = this.#stored
     const { folder, manifest } = this.#code
     const handlers = handlersFor(id, this.#world, (message) => this.#supervisor.process()?.send(message))
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
@@ -194,9 +197,9 @@ export class InstalledApp {
     this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
     if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stateFields('stopped') })
     if (this.#isUpdating) return
-    const crashedCount = this.stored.crashedCount + 1
+    const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
-    this.#show({ ...this.#generation.crash(this.stored), usage: NO_USAGE })
+    this.#show({ ...this.#generation.crash(this.#stored), usage: NO_USAGE })
   }
 
   #see(usage: Usage): void {
@@ -207,8 +210,8 @@ export class InstalledApp {
   }
 
   #store(changed: Partial<StoredApp>): void {
-    this.stored = { ...this.stored, ...changed }
-    if (!this.#isRemoved) this.#world.state.put(this.stored)
+    this.#stored = { ...this.#stored, ...changed }
+    if (!this.#isRemoved) this.#world.state.put(this.#stored)
   }
 
   /** Stores a change that no client waits for. A failure is only written to the app's output. */
@@ -222,7 +225,7 @@ export class InstalledApp {
 
   #keep(patch: Patch): void {
     this.#record = { ...this.#record, ...patch }
-    if (!this.#isRemoved) this.#world.records.set(this.stored.id, this.#record)
+    if (!this.#isRemoved) this.#world.records.set(this.#stored.id, this.#record)
   }
 
   #show(patch: Patch): void {
