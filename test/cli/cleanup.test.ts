@@ -135,7 +135,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has an ACL', ()
     const broker = await Mosquitto.start({ acl, users })
     const login = { username: 'observer', password: users.observer }
     const env = { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: users.hub2mqtt }
-    await using world = await World.start({ broker, login, env })
+    await using world = await World.start({ broker, observer: login, env })
     await world.settle()
     await world.bridge.stop()
     const as = (username: keyof typeof users) => ({

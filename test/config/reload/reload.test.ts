@@ -270,7 +270,7 @@ describe.concurrent('a secret that was rotated', () => {
     await using world = await start('', {
       broker,
       env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
-      login: { username: 'watcher', password: 'w' },
+      observer: { username: 'watcher', password: 'w' },
     })
     secret('password', 'new-password')
     await broker.configure({ users: { bridge: 'new-password', watcher: 'w' }, persistent: true })
