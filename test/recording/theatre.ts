@@ -121,10 +121,6 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  until(what: string, probe: () => boolean | undefined): Promise<boolean> {
-    return until(what, probe, TIMEOUT_MS)
-  }
-
   async shows(topic: string, text: string): Promise<void> {
     await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
   }
@@ -195,7 +191,7 @@ export class Theatre implements AsyncDisposable {
     const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
     for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity
-      await this.until('no timer to be due', () => !this.clock.busy)
+      await until('no timer to be due', () => !this.clock.busy, TIMEOUT_MS)
       await this.#roundTrip()
       // Wait, because a request between bridge and hub may take longer than a few round trips.
       await setTimeout(ROUND_MS)
@@ -220,9 +216,9 @@ export class Theatre implements AsyncDisposable {
     const states = this.watcher.texts(STATE).length
     this.#isThere = false
     cause()
-    await this.until('another connection', () => {
-      return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(states).at(-1) === 'online'
-    })
+    const isBack = () =>
+      this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(states).at(-1) === 'online'
+    await until('another connection', isBack, TIMEOUT_MS)
     this.#isThere = true
     await this.rest()
   }
@@ -231,7 +227,7 @@ export class Theatre implements AsyncDisposable {
   async cut(): Promise<void> {
     this.#isThere = false
     this.line.cut()
-    await this.until('the will', () => this.watcher.last(STATE) === 'offline')
+    await until('the will', () => this.watcher.last(STATE) === 'offline', TIMEOUT_MS)
     await this.rest()
   }
 
@@ -239,7 +235,7 @@ export class Theatre implements AsyncDisposable {
     this.line.refuse(false)
     await this.reach('a connection', () => this.line.open > 0)
     // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
-    await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
+    await until('the bridge', () => this.watcher.last(STATE) === 'online', TIMEOUT_MS)
     this.#isThere = true
     await this.rest()
   }
