@@ -1,8 +1,6 @@
 /** A bridge and its environment: a hub in this process, a broker in another process, proxies, and an observer. */
 
-import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rename, writeFile } from 'node:fs/promises'
 import { setTimeout as after } from 'node:timers/promises'
 import { type AppSeed, EmulatedHub, type How } from '../../src/emulator/hub.ts'
 import { variables } from '../support/bridge.ts'
@@ -11,6 +9,7 @@ import { Mosquitto } from '../support/brokers.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
 import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import { temporaryFile } from '../support/temporary-file.ts'
 import { until } from '../support/until.ts'
 import { World as BridgeWorld, type Parts } from '../support/world.ts'
 import type { AppName, Denial, History, Sent } from './history.ts'
@@ -83,9 +82,7 @@ export class World extends BridgeWorld<BridgeProcess, Mosquitto> {
     const broker = open.use(await Mosquitto.start(brokerOptions(secrets)))
     const gateway = open.use(await HttpGateway.to(hub.port))
     const hubProxy = open.use(await TcpProxy.to(gateway.port))
-    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'chaos-')))
-    const configPath = join(path, 'hub2mqtt.json')
-    await writeFile(configPath, configFile())
+    const configPath = await temporaryFile(open, 'hub2mqtt.json', configFile())
     const brokerProxy = open.use(await TcpProxy.to(broker.port))
     const watch = new Watch(hub)
     const observer = await Observer.on(broker.port, {

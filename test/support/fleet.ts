@@ -1,13 +1,11 @@
 /** A broker, a client that observes it, hubs, and the bridges that share the hubs. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
 import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from './brokers.ts'
 import { JumpClock } from './jump-clock.ts'
 import type { Nats } from './nats.ts'
 import { Observer } from './observer.ts'
+import { temporaryFile } from './temporary-file.ts'
 import { until } from './until.ts'
 import { ALL_SCOPES, type Answer, KEY } from './world.ts'
 
@@ -138,11 +136,8 @@ export class Fleet<K extends Broker = Broker> implements AsyncDisposable {
   }
 
   /** Writes a configuration file for a bridge in a separate process, and returns its path. */
-  async write(file: string): Promise<string> {
-    const { path } = this.use(await mkdtempDisposable(join(tmpdir(), 'fleet-')))
-    const config = join(path, 'config.yaml')
-    await writeFile(config, file, { mode: 0o600 })
-    return config
+  write(file: string): Promise<string> {
+    return temporaryFile(this.open, 'hub2mqtt.json', file)
   }
 
   /** How often a bridge has published `online`. */

@@ -1,14 +1,12 @@
 /** A real Home Assistant, connected to the broker of a world with the bridge as a process. */
 import { readFileSync } from 'node:fs'
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
 import { DEFAULT_APPS } from '../../../src/emulator/population.ts'
 import { variables } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
+import { temporaryFile } from '../../support/temporary-file.ts'
 import { KEY, World } from '../../support/world.ts'
 import { HomeAssistant, type RegisteredEntity } from './home-assistant.ts'
 import { installHomeAssistant } from './installation.ts'
@@ -103,8 +101,6 @@ export type Home = Awaited<ReturnType<typeof startHome>>
 export async function startHome(version: TestedVersion) {
   await using open = new AsyncDisposableStack()
   const installation = await installHomeAssistant(version)
-  const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
-  const config = join(path, 'hub2mqtt.yaml')
   const broker = await Mosquitto.start({ persistent: true })
   const run = (env: Readonly<Record<string, string>>) => new BridgeProcess({ config, env: variables(env) })
   const world = open.use(
@@ -117,7 +113,7 @@ export async function startHome(version: TestedVersion) {
   )
   // The hub is also in the file, so that the variables can add a second hub.
   const hubs = `hubs: {home: {url: "${world.hub.url}", api_key: ${KEY}}}`
-  await writeFile(config, hubs + SETTINGS, { mode: 0o600 })
+  const config = await temporaryFile(open, 'hub2mqtt.yaml', hubs + SETTINGS)
   const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES, ASK_BEFORE_AN_UPDATE]))
   const earlier = { ...EARLIER, [`homeassistant/device/${LEGACY_DEVICE}/config`]: JSON.stringify(LEGACY) }
   for (const [topic, payload] of Object.entries(earlier)) await world.observer.publish(topic, payload, { retain: true })

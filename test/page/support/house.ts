@@ -1,7 +1,4 @@
 /** The environment of the page: emulated hubs, a real broker, and the daemon. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
@@ -14,6 +11,7 @@ import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
 import { configOf, Fleet, type FleetParts, openFleet } from '../../support/fleet.ts'
 import { freePort } from '../../support/ports.ts'
+import { temporaryFile } from '../../support/temporary-file.ts'
 import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
 
@@ -68,12 +66,10 @@ export class House<D extends Daemon = RunningBridge> extends Fleet<Mosquitto> {
     const parts = await openFleet(Object.fromEntries(entries), await Mosquitto.start())
     const { open } = parts
     closing.use(open)
-    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
-    const file = join(folder, 'hub2mqtt.yaml')
     const port = await freePort()
     const more = (key: string) => config[key] instanceof Object && config[key]
     const own = { ...config, mqtt: { url: parts.broker.url, ...more('mqtt') }, http: { ...more('http'), port } }
-    await writeFile(file, configOf(parts, { api_key: KEY }, own), { mode: 0o600 })
+    const file = await temporaryFile(open, 'hub2mqtt.yaml', configOf(parts, { api_key: KEY }, own))
     const house = new House(parts, port, file, run)
     open.defer(() => house.daemon.stop())
     await house.#ready()
