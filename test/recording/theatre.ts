@@ -30,7 +30,6 @@ const PROBE = 'hub2mqtt/bridge/probe'
 type Hubs = Readonly<Record<HubName, SteppedHub>>
 
 interface Parts extends Pick<RecorderOptions, 'join'> {
-  readonly kind: BrokerKind
   readonly line: TcpProxy
   readonly hubs: Hubs
   readonly watcher: Client
@@ -45,7 +44,6 @@ export class Theatre implements AsyncDisposable {
   /** A client that receives all messages. */
   readonly watcher: Client
   readonly asker: Client
-  readonly #kind: BrokerKind
   readonly #open: AsyncDisposableStack
   readonly #recorder: Recorder
   #bridge: RunningBridge | undefined
@@ -53,17 +51,15 @@ export class Theatre implements AsyncDisposable {
   #isThere = false
   #markers = 0
 
-  private constructor({ kind, line, hubs, watcher, asker, join, open }: Parts) {
-    this.#kind = kind
+  private constructor({ line, hubs, watcher, asker, join, open }: Parts) {
     this.#open = open
     this.line = line
     this.hubs = hubs
     this.watcher = watcher
     this.asker = asker
-    const addresses = Object.entries(hubs).map(
-      ([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`] as const,
+    const named = new Map(
+      Object.entries(hubs).map(([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`]),
     )
-    const named = new Map(addresses)
     this.#recorder = new Recorder({
       clients: { watcher, asker },
       join,
@@ -80,7 +76,7 @@ export class Theatre implements AsyncDisposable {
     const watcher = open.use(await join(['#']))
     const asker = open.use(await join(['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']))
     const line = open.use(await TcpProxy.to(port))
-    return new Theatre({ kind, line, hubs, watcher, asker, join, open: open.move() })
+    return new Theatre({ line, hubs, watcher, asker, join, open: open.move() })
   }
 
   /** Resolves when the bridge is online. Its hubs might not be connected yet. */
@@ -248,8 +244,8 @@ export class Theatre implements AsyncDisposable {
     await this.#recorder.write(name, lastOnly)
   }
 
-  recording(): Recording {
-    return this.#recorder.recording(this.#kind)
+  recording(kind: BrokerKind): Recording {
+    return this.#recorder.recording(kind)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -12,7 +12,7 @@ import { ALL_SCOPES, type Answer, KEY } from './world.ts'
 type Env = Readonly<Record<string, string>>
 
 /** The options of each hub by name. */
-export type HubsByName = Readonly<Record<string, EmulatedHubOptions>>
+type HubsByName = Readonly<Record<string, EmulatedHubOptions>>
 
 /** The configuration of the bridges, without broker and hubs. */
 export type FleetConfig = Readonly<Record<string, unknown>>
