@@ -7,11 +7,11 @@ import { Samples } from '../../src/bridge/samples.ts'
 import { Hub } from '../../src/hub/hub.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
+import { startBench } from './bench.ts'
 import { Hubs } from './hubs.ts'
 import { KEY } from './protocol.ts'
 import { median, round } from './stats.ts'
 import { table } from './table.ts'
-import { World } from './world.ts'
 
 export const EVIDENCE = '## What the evidence costs'
 const SIZES = [50, 1000]
@@ -32,17 +32,17 @@ const sizeOf = (retained: Iterable<readonly [string, string]>) =>
   [...retained].reduce((sum, [topic, text]) => sum + Buffer.byteLength(topic) + Buffer.byteLength(text), 0)
 
 async function measureBridge(apps: number, evidence: boolean, minutes: number) {
-  await using world = await World.start({ subject: 'hub2mqtt', apps, evidence, discoveryRate: 0 })
+  await using bench = await startBench({ subject: 'hub2mqtt', apps, evidence, discoveryRate: 0 })
   await sleep(REST_MS)
-  const [requests, cpu] = [await world.hub.requests(), world.bridge.cpuMs]
+  const [requests, cpu] = [await bench.hub.requests(), bench.bridge.cpuMs]
   await sleep(minutes * MINUTE_MS)
-  const perMinute = ((await world.hub.requests()) - requests) / minutes
-  const cpuPerMinute = (world.bridge.cpuMs - cpu) / minutes
-  const { rss } = world.bridge
-  const found = () => retainedOn(world.broker.port)
+  const perMinute = ((await bench.hub.requests()) - requests) / minutes
+  const cpuPerMinute = (bench.bridge.cpuMs - cpu) / minutes
+  const { rss } = bench.bridge
+  const found = () => retainedOn(bench.broker.port)
   const retained = [...(await found())]
   const endingIn = (all: typeof retained, end: string) => sizeOf(all.filter(([topic]) => topic.endsWith(end)))
-  await world.hub.crash()
+  await bench.hub.crash()
   const crash = await until(
     'the evidence',
     async () => endingIn([...(await found())], '/crash') || undefined,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startBench } from './bench.ts'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
-import { World } from './world.ts'
 
 export interface Size {
   /** The number of apps on each hub. */
@@ -44,12 +44,12 @@ export async function measureGrowth({ restMs, largest }: Effort, book: Book): Pr
 }
 
 async function measureSize(size: Size, restMs: number): Promise<Grown> {
-  await using world = await World.start({ subject: 'hub2mqtt', ...size })
+  await using bench = await startBench({ subject: 'hub2mqtt', ...size })
   await sleep(restMs)
-  const { rss } = world.bridge
-  await burst(world, 20_000)
-  const { cpuUs } = await burst(world, 20_000)
-  return { size, startMs: world.startMs, rss, cpuUs }
+  const { rss } = bench.bridge
+  await burst(bench, 20_000)
+  const { cpuUs } = await burst(bench, 20_000)
+  return { size, startMs: bench.startMs, rss, cpuUs }
 }
 
 function slope(from: number | undefined, to: number | undefined, steps: number): number | undefined {

@@ -4,8 +4,8 @@ import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hubOptions } from '../../src/config/options.ts'
 import { durationMs } from '../../src/contract/payload.ts'
+import { restart, restartBroker, startBench } from './bench.ts'
 import { burst } from './measures.ts'
-import { World } from './world.ts'
 
 export interface Many {
   readonly hubs: number
@@ -53,25 +53,25 @@ export async function measureMany(hubs: number, effort: ManyEffort): Promise<Man
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
   const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
-  await using world = await World.start(options)
-  const startCpuMs = world.bridge.cpuMs
+  await using bench = await startBench(options)
+  const startCpuMs = bench.bridge.cpuMs
   await sleep(restMs)
-  const { rss, peakRss } = world.bridge
-  const before = world.bridge.cpuMs
+  const { rss, peakRss } = bench.bridge
+  const before = bench.bridge.cpuMs
   await sleep(idleMs)
-  const idleShare = (world.bridge.cpuMs - before) / idleMs
+  const idleShare = (bench.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
-  const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
+  const { cpuUs } = await burst(bench, events, { perSecond: EVENTS_A_SECOND })
   // Wait until the bridge has read each list again, because these reads change the summaries of the hubs.
   await sleep(POLL_INTERVAL_MS + restMs)
-  const restarted = await world.restart()
-  const again = await world.restartBroker()
+  const restarted = await restart(bench)
+  const again = await restartBroker(bench)
   return {
     hubs,
     apps: APPS,
     load,
-    statesMs: world.startMs,
-    wholeMs: world.wholeStartMs,
+    statesMs: bench.startMs,
+    wholeMs: bench.wholeStartMs,
     startCpuMs,
     rss,
     peakRss,

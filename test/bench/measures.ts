@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
+import { type Bench, restart, startBench } from './bench.ts'
 import type { Book } from './book.ts'
 import type { BurstOptions } from './hubs.ts'
 import { now, onOneCore } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
-import { World } from './world.ts'
 
 export interface Effort {
   readonly rounds: number
@@ -30,25 +30,25 @@ const CLIENTS = 16
 
 /** Runs one round of one program with 50 apps: start, memory at rest, events, commands. */
 export async function measureTraffic(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
-  await using world = await World.start({ subject, apps: APPS })
-  book.add(subject, 'start50Ms', world.startMs)
-  book.add(subject, 'wholeStart50Ms', world.wholeStartMs)
+  await using bench = await startBench({ subject, apps: APPS })
+  book.add(subject, 'start50Ms', bench.startMs)
+  book.add(subject, 'wholeStart50Ms', bench.wholeStartMs)
   await sleep(effort.restMs)
-  book.add(subject, 'idleRss', world.bridge.rss)
-  await warmUp(world, effort)
-  await measureEvents(world, subject, effort, book)
-  await measureCommands(world, subject, effort, book)
+  book.add(subject, 'idleRss', bench.bridge.rss)
+  await warmUp(bench, effort)
+  await measureEvents(bench, subject, effort, book)
+  await measureCommands(bench, subject, effort, book)
 }
 
 /**
  * Runs load before the measurement, because a bridge runs for months, and its first seconds do not matter. V8 compiles
  * hot code on other threads. After a shorter warm-up, this took up to 35 µs per event.
  */
-async function warmUp(world: World, { steady, commands }: Effort): Promise<void> {
-  await burst(world, BURST)
+async function warmUp(bench: Bench, { steady, commands }: Effort): Promise<void> {
+  await burst(bench, BURST)
   // The bridge combines the events of a burst. At this rate, it publishes each event.
-  await burst(world, 5 * steady, { perSecond: 2000 })
-  await askAll(world, 3 * commands)
+  await burst(bench, 5 * steady, { perSecond: 2000 })
+  await askAll(bench, 3 * commands)
 }
 
 export interface BurstResult {
@@ -57,17 +57,17 @@ export interface BurstResult {
 }
 
 /** Measures the time from the first event until the last state of each app has arrived, and the CPU time per event. */
-export async function burst(world: World, events: number, options?: BurstOptions): Promise<BurstResult> {
-  const cpuBefore = world.bridge.cpuMs
-  const { began, last } = world.hub.burst(events, options)
-  const seen = await world.arrivals.sees(last)
+export async function burst(bench: Bench, events: number, options?: BurstOptions): Promise<BurstResult> {
+  const cpuBefore = bench.bridge.cpuMs
+  const { began, last } = bench.hub.burst(events, options)
+  const seen = await bench.arrivals.sees(last)
   const ms = seen - (await began)
   // Wait for work that is still in progress, because its cost belongs to the events.
   await sleep(200)
-  return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
+  return { ms, cpuUs: ((bench.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
 
-async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promise<number[]> {
+async function eventTimes({ hub, arrivals }: Bench, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) {
     const { began, last } = hub.burst(1)
@@ -76,26 +76,26 @@ async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promis
   return times
 }
 
-async function measureEvents(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
-  const cpuBefore = world.bridge.cpuMs
-  const times = await eventTimes(world, effort)
-  book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
+async function measureEvents(bench: Bench, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const cpuBefore = bench.bridge.cpuMs
+  const times = await eventTimes(bench, effort)
+  book.add(subject, 'eventCpuUs', ((bench.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
   // Measure the steady rate before the bursts, because V8 collects their garbage in the following seconds.
-  book.add(subject, 'steadyCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
+  book.add(subject, 'steadyCpuUs', (await burst(bench, effort.steady, { perSecond: 100 })).cpuUs)
   for (let i = 0; i < effort.bursts; i += 1) {
-    const { ms, cpuUs } = await burst(world, BURST)
+    const { ms, cpuUs } = await burst(bench, BURST)
     book.add(subject, 'burstMs', ms)
     book.add(subject, 'burstCpuUs', cpuUs)
   }
-  book.add(subject, 'eventfulCpuUs', (await burst(world, BURST, { eventful: true })).cpuUs)
-  if (world.bridge.port === 0) return
+  book.add(subject, 'eventfulCpuUs', (await burst(bench, BURST, { eventful: true })).cpuUs)
+  if (bench.bridge.port === 0) return
   // Read the live channel, as an open page does.
-  const page = new WebSocket(`ws://127.0.0.1:${world.bridge.port}/api/live`)
+  const page = new WebSocket(`ws://127.0.0.1:${bench.bridge.port}/api/live`)
   await once(page, 'message')
   page.resume()
-  book.add(subject, 'viewedCpuUs', (await burst(world, effort.steady, { perSecond: 100 })).cpuUs)
+  book.add(subject, 'viewedCpuUs', (await burst(bench, effort.steady, { perSecond: 100 })).cpuUs)
   page.close()
   await once(page, 'close')
 }
@@ -103,33 +103,33 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`
 
 /** Sends commands to the apps in turn, from several clients in parallel that each wait for their answer. */
-async function askAll(world: World, commands: number): Promise<void> {
+async function askAll(bench: Bench, commands: number): Promise<void> {
   let sent = 0
   const client = async () => {
-    while (sent < commands) await world.arrivals.ask(enable(sent++))
+    while (sent < commands) await bench.arrivals.ask(enable(sent++))
   }
   await Promise.all(Array.from({ length: CLIENTS }, client))
 }
 
-async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {
+async function commandTimes({ arrivals }: Bench, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) times.push(await arrivals.ask(enable(i)))
   return times
 }
 
-async function measureCommands(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
-  const times = await commandTimes(world, effort)
+async function measureCommands(bench: Bench, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const times = await commandTimes(bench, effort)
   book.add(subject, 'commandP50', percentile(times, 0.5))
   book.add(subject, 'commandP99', percentile(times, 0.99))
   const started = now()
-  book.add(subject, 'commandCpuUs', await commandCpuUs(world, effort))
+  book.add(subject, 'commandCpuUs', await commandCpuUs(bench, effort))
   book.add(subject, 'commandsPerSecond', effort.commands / ((now() - started) / 1000))
 }
 
-async function commandCpuUs(world: World, { commands }: Effort): Promise<number> {
-  const cpuBefore = world.bridge.cpuMs
-  await askAll(world, commands)
-  return ((world.bridge.cpuMs - cpuBefore) * 1000) / commands
+async function commandCpuUs(bench: Bench, { commands }: Effort): Promise<number> {
+  const cpuBefore = bench.bridge.cpuMs
+  await askAll(bench, commands)
+  return ((bench.bridge.cpuMs - cpuBefore) * 1000) / commands
 }
 
 /**
@@ -138,41 +138,41 @@ async function commandCpuUs(world: World, { commands }: Effort): Promise<number>
  */
 export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   return onOneCore(async () => {
-    await using world = await World.start({ subject, apps: APPS })
-    await warmUp(world, effort)
-    book.add(subject, 'oneCoreEventP50', percentile(await eventTimes(world, effort), 0.5))
-    book.add(subject, 'oneCoreCommandP50', percentile(await commandTimes(world, effort), 0.5))
-    book.add(subject, 'oneCoreCommandCpuUs', await commandCpuUs(world, effort))
+    await using bench = await startBench({ subject, apps: APPS })
+    await warmUp(bench, effort)
+    book.add(subject, 'oneCoreEventP50', percentile(await eventTimes(bench, effort), 0.5))
+    book.add(subject, 'oneCoreCommandP50', percentile(await commandTimes(bench, effort), 0.5))
+    book.add(subject, 'oneCoreCommandCpuUs', await commandCpuUs(bench, effort))
   })
 }
 
 export async function measureLargeStart(subject: SubjectName, book: Book): Promise<void> {
-  await using world = await World.start({ subject, apps: 1000, settled: false })
-  book.add(subject, 'start1000Ms', world.startMs)
+  await using bench = await startBench({ subject, apps: 1000, settled: false })
+  book.add(subject, 'start1000Ms', bench.startMs)
 }
 
 /** Measures by how much a million events increase the memory of the process at rest. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
-  await using world = await World.start({ subject, apps: APPS })
+  await using bench = await startBench({ subject, apps: APPS })
   await sleep(effort.restMs)
-  const before = world.bridge.rss
-  for (let left = effort.manyEvents; left > 0; left -= BURST) await burst(world, Math.min(left, BURST))
+  const before = bench.bridge.rss
+  for (let left = effort.manyEvents; left > 0; left -= BURST) await burst(bench, Math.min(left, BURST))
   await sleep(effort.restMs)
-  book.add(subject, 'addedRss', world.bridge.rss - before)
+  book.add(subject, 'addedRss', bench.bridge.rss - before)
 }
 
 export async function measureRestart(book: Book): Promise<void> {
-  await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
-  const { state, discovery } = await world.restart()
+  await using bench = await startBench({ subject: 'hub2mqtt', apps: APPS })
+  const { state, discovery } = await restart(bench)
   book.add('hub2mqtt', 'restartState', state)
   book.add('hub2mqtt', 'restartDiscovery', discovery)
 }
 
 export async function measureIdle(effort: Effort, book: Book): Promise<void> {
-  await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
+  await using bench = await startBench({ subject: 'hub2mqtt', apps: APPS })
   await sleep(effort.restMs)
-  const before = world.bridge.cpuMs
+  const before = bench.bridge.cpuMs
   const ms = effort.idleMinutes * 60_000
   await sleep(ms)
-  book.add('hub2mqtt', 'idleCpuShare', (world.bridge.cpuMs - before) / ms)
+  book.add('hub2mqtt', 'idleCpuShare', (bench.bridge.cpuMs - before) / ms)
 }

@@ -1,6 +1,5 @@
 /** The measured programs: the baseline, the baseline with the defaults of most bridges, and hub2mqtt. */
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { BridgeProcess } from '../support/bridge-process.ts'
 import { bundled } from '../support/bundled.ts'
 import { freePort } from '../support/ports.ts'
 import { Process } from '../support/process.ts'
+import { temporaryFile } from '../support/temporary-file.ts'
 import { cpuMs, peakRss, rss } from './processes.ts'
 import { KEY, keyOf } from './protocol.ts'
 
@@ -75,10 +75,9 @@ export class Subject implements AsyncDisposable {
   /** Resolves when the process has been started, although the program might not be ready yet. */
   static async start(name: SubjectName, place: Place): Promise<Subject> {
     await using open = new AsyncDisposableStack()
-    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))
     if (name === 'bare' || name === 'plain') return new Subject(open.use(startBare(name, place)), 0, open.move())
     const port = await freePort()
-    const process = open.use(await startOurs(await programOf(name), port, place, path))
+    const process = open.use(await startOurs(await programOf(name), port, place, open))
     return new Subject(process, port, open.move())
   }
 
@@ -99,13 +98,12 @@ export class Subject implements AsyncDisposable {
   }
 }
 
-async function startOurs(program: string, port: number, place: Place, folder: string): Promise<Process> {
+async function startOurs(program: string, port: number, place: Place, open: AsyncDisposableStack): Promise<Process> {
   const { mqtt, hubs, discoveryRate } = place
   const [hub = '', ...more] = hubs
-  const config = join(folder, 'hub2mqtt.json')
   // The first hub has the name that `bare` uses.
   const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
-  await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
+  const config = await temporaryFile(open, 'hub2mqtt.json', JSON.stringify({ hubs: Object.fromEntries(entries) }))
   return new BridgeProcess({
     program,
     env: {

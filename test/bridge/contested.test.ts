@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { variables } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
-import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, World } from '../support/world.ts'
@@ -11,13 +9,13 @@ import { ALL_SCOPES, World } from '../support/world.ts'
 const STATE = 'hub2mqtt/bridge/state'
 const PROBLEM = /another hub2mqtt uses the same base topic/
 
+const run = (env: World['env']) => new BridgeProcess({ env: variables({ HTTP_ENABLED: 'false', ...env }) })
+
 describe.skipIf(mosquittoPath === undefined)(
   'two daemons of one machine with the same configuration',
   { concurrent: true },
   () => {
     test('do not disconnect each other, log the conflict once, and the second takes over when the first ends', async () => {
-      const run = (env: World['env']) =>
-        new BridgeProcess({ env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables(env) } })
       await using world = await World.with(run, {})
       const { bridge: first, observer, env } = world
       const states = () => observer.texts(STATE)
@@ -67,22 +65,15 @@ test.skipIf(mosquittoPath === undefined).concurrent.for(Object.entries(ABSENCES)
   'a bridge that was %s executes no command that its replacement executes',
   async ([, leave]) => {
     const KEYS = ['key-of-the-elder', 'key-of-the-younger']
-    await using broker = await Mosquitto.start({ config: ['max_queued_messages 0'] })
+    const broker = await Mosquitto.start({ config: ['max_queued_messages 0'] })
     await using line = await TcpProxy.to(broker.port)
     const keys = Object.fromEntries(KEYS.map((key) => [key, ALL_SCOPES]))
-    await using hub = await EmulatedHub.start({ keys, settleMs: 0 })
-    await using observer = await Observer.on(broker.port)
-    const envOf = (i: number, port: number) => ({
-      HUB2MQTT_HUB_URL: hub.url,
-      HUB2MQTT_HUB_API_KEY: KEYS[i] ?? '',
-      HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${port}`,
-      HUB2MQTT_MQTT_CLIENT_ID: `bridge-${i}`,
-      HUB2MQTT_HTTP_ENABLED: 'false',
-    })
-    await using elder = new BridgeProcess({ env: envOf(0, line.port) })
+    await using world = await World.open(run, { broker, hub: { keys } })
+    const { hub, observer } = world
+    const own = (i: number) => ({ HUB_API_KEY: KEYS[i] ?? '', MQTT_CLIENT_ID: `bridge-${i}` })
+    const elder = world.startBridge({ ...own(0), MQTT_URL: `mqtt://127.0.0.1:${line.port}` })
     await until('the elder', () => observer.last('hub2mqtt/home/state') === 'online')
-    await using younger = new BridgeProcess({ env: envOf(1, broker.port) })
-    await younger.untilLine('this one stands by')
+    await world.startBridge(own(1)).untilLine('this one stands by')
     const [app = ''] = hub.apps.keys()
     const writes = () => hub.requests.filter(({ method, path }) => method === 'PUT' && path.includes('/setting/'))
     let sent = 0

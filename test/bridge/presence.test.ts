@@ -315,8 +315,7 @@ test.concurrent('of two bridges that start at the same moment one is active, and
 }) => {
   const { observer, broker } = world
   await world.bridge.stop()
-  const first = startBridge(world.env)
-  world.bridges.push(first)
+  const first = world.startBridge()
   const second = await secondBridge(world)
   await settled(second.bridge)
   await until('the first to notice', () => complaints(first).length > 0)

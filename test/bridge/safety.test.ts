@@ -119,7 +119,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
     const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
     const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
-    await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
+    await using world = await World.start({ broker, env, observer: { username: 'requester', password: 'a' } })
     const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
     const answer = await world.request(`home/app/${world.app}/cmd/get-locales`, '', options)
     expect(answer).toMatchObject({ ok: true, command: 'get-locales' })

@@ -30,7 +30,7 @@ async function inOneWorld(
   take: () => Job | undefined,
   { paceMs, onResult }: CampaignOptions,
 ): Promise<void> {
-  await using world = await World.start({ seed: first.seed, flavour: flavourOf(first.seed) })
+  await using world = await World.prepare({ seed: first.seed, flavour: flavourOf(first.seed) })
   world.startBridge()
   let job: Job | undefined = first
   for (let count = 0; job !== undefined; count += 1) {
@@ -45,7 +45,7 @@ async function inOneWorld(
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
-  await using world = await World.start({ seed: job.seed, flavour: flavourOf(job.seed) })
+  await using world = await World.prepare({ seed: job.seed, flavour: flavourOf(job.seed) })
   world.startBridge()
   return await attempt(world, job, paceMs)
 }

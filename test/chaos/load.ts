@@ -68,10 +68,10 @@ export class Load {
 
   /** Chooses a random app for a command; `undefined` if the hub has no app. */
   subject(): Subject | undefined {
-    const { hub, settingCanary } = this.#world
+    const { hub, secrets } = this.#world
     if (hub.apps.size === 0) return undefined
     const random = this.#random
-    return { hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: settingCanary }
+    return { hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: secrets.setting }
   }
 
   /**
@@ -196,7 +196,7 @@ export class Load {
 
   #visit(silent: boolean): void {
     const id = `${VISITOR}${this.#word()}`
-    this.#world.install({ id, name: `name ${id}`, settings: { secret: this.#world.settingCanary } }, { silent })
+    this.#world.install({ id, name: `name ${id}`, settings: { secret: this.#world.secrets.setting } }, { silent })
   }
 
   #appIds(): readonly string[] {

@@ -34,7 +34,7 @@ async function provePlant(name: string, seed: number): Promise<PlantResult> {
   if (plant === undefined) throw new Error(`unknown planted bug "${name}"`)
   const { fault, caughtBy, paceMs = 25, timeoutMs = TIMEOUT_MS, env = {} } = plant
   const startedAt = performance.now()
-  await using world = await World.start({ seed, env, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
+  await using world = await World.prepare({ seed, env, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
   world.startBridge()
   const calm = (error: unknown) => ({ violations: [{ checker: 'calm', what: String(error) }] })
   const { violations } = await runEpisode(world, { fault, seed, paceMs, timeoutMs }).catch(calm)

@@ -37,11 +37,11 @@ const minutes = Number(values.minutes)
 const cuts = Number(values.cuts)
 const random = new Random(Number(values.seed))
 
-await using world = await World.start({
+await using world = await World.prepare({
   seed: Number(values.seed),
   preload: ['./preload/memory.ts', './preload/impatient.ts'],
   nodeOptions: ['--expose-gc'],
-  env: { HUB2MQTT_LOG_LEVEL: 'warn' },
+  env: { LOG_LEVEL: 'warn' },
 })
 world.startBridge()
 await world.calm(60_000)
@@ -88,7 +88,7 @@ const line = ({ minute, rss, heapUsed, external, resources }: Sample) =>
 
 const isOnline = () => {
   const link = world.brokerProxy.links.at(-1)
-  return link !== undefined && link.closedAt === undefined && (world.onlineAt.at(-1) ?? 0) >= link.openedAt
+  return link !== undefined && link.closedAt === undefined && (world.watch.onlineAt.at(-1) ?? 0) >= link.openedAt
 }
 
 await Promise.all([

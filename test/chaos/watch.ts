@@ -4,7 +4,7 @@ import type { Seen } from '../support/observer.ts'
 import { isAnswer, parseAnswer, tokenOf } from './answers.ts'
 import { DEVICE, references } from './discovery.ts'
 import type { LiveChecker, Violation } from './history.ts'
-import { APPS, idOf } from './model.ts'
+import { APPS, BASE, idOf } from './model.ts'
 import { Returns } from './returns.ts'
 
 /** The discovery topic of a device whose hub does not identify itself. */
@@ -18,6 +18,8 @@ export class Watch {
   /** Messages that the harness has published on topics of the bridge. */
   readonly planted = new Set<Seen>()
   readonly foreign = new Set<string>()
+  /** The times at which the bridge published that it was online; kept between episodes. */
+  readonly onlineAt: number[] = []
   /** Whether the configuration excludes some apps, including new ones, for some time. */
   leavesOut = false
   /** Whether a different hub has replaced the first one. The first hub's messages may then be cleared and come back. */
@@ -58,7 +60,7 @@ export class Watch {
     this.#planting.set(key, (this.#planting.get(key) ?? 0) + 1)
   }
 
-  /** Must be called when a new episode starts. Clears everything except the known devices. */
+  /** Must be called when a new episode starts. Clears everything except the known devices and `onlineAt`. */
   forget(): void {
     this.violations.length = 0
     this.#returned.length = 0
@@ -74,7 +76,8 @@ export class Watch {
   }
 
   take(seen: Seen): void {
-    const { topic, text } = seen
+    const { topic, text, at } = seen
+    if (topic === `${BASE}/bridge/state` && text === 'online') this.onlineAt.push(at)
     if (this.#isPlanted(topic, text)) this.planted.add(seen)
     else if (this.foreign.has(topic))
       this.object('foreign touched', `${topic} became ${text.slice(0, 200) || 'nothing'}`)

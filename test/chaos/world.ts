@@ -1,17 +1,17 @@
 /** A bridge and its environment: a hub in this process, a broker in another process, proxies, and an observer. */
 
-import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rename, writeFile } from 'node:fs/promises'
 import { setTimeout as after } from 'node:timers/promises'
 import { type AppSeed, EmulatedHub, type How } from '../../src/emulator/hub.ts'
-import { AnyWorld, type Parts } from '../support/any-world.ts'
+import { variables } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
 import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import { temporaryFile } from '../support/temporary-file.ts'
 import { until } from '../support/until.ts'
+import { World as BridgeWorld, type Parts } from '../support/world.ts'
 import type { AppName, Denial, History, Sent } from './history.ts'
 import { hubRequestsOf } from './hub-requests.ts'
 import { longestLag, waited } from './lag.ts'
@@ -35,7 +35,8 @@ const MAX_WAITED_MS = 1_500
 /** A lag shortly before an episode counts too, because of delayed effects such as a missed keep-alive. */
 const LAG_LOOKBACK_MS = 3_000
 
-type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
+type Env = Readonly<Record<string, string>>
+type Own = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'watch' | 'secrets' | 'configPath'>
 
 interface FaultProperties {
   readonly stallMs?: number
@@ -46,7 +47,7 @@ interface FaultProperties {
 
 const RELOADED = /configuration read again|invalid configuration/
 
-export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
+export class World extends BridgeWorld<BridgeProcess, Mosquitto> {
   /** The gateway directly in front of the hub. */
   readonly gateway: HttpGateway
   /** The proxy between the bridge and the gateway. */
@@ -55,11 +56,9 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   sent: Sent[] = []
   /** Commands of earlier episodes that may still reach the hub. */
   earlier: Sent[] = []
-  /** The times at which the bridge published that it was online; kept between episodes. */
-  readonly onlineAt: number[]
   readonly watch: Watch
-  /** Bridges that are stopped with the world, and that the checkers ignore. */
-  readonly others: BridgeProcess[] = []
+  readonly secrets: Secrets
+  readonly configPath: string
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
@@ -72,23 +71,19 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   #forgotAt = Date.now()
   /** Process id → how long the process had waited for a CPU when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
-  readonly #options: WorldOptions
-  readonly #secrets: Secrets
-  readonly #env: Readonly<Record<string, string>>
-  readonly #configPath: string
   /** Bridges that are known to have started, even if their first log lines were discarded. */
   readonly #begun = new WeakSet<BridgeProcess>()
 
-  static async start(options: WorldOptions): Promise<World> {
+  /** Starts everything except the bridge. */
+  static async prepare(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
     const secrets = secretsOf(options)
     const hub = open.use(await EmulatedHub.start(hubOptions(options, secrets)))
     const broker = open.use(await Mosquitto.start(brokerOptions(secrets)))
     const gateway = open.use(await HttpGateway.to(hub.port))
     const hubProxy = open.use(await TcpProxy.to(gateway.port))
-    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'chaos-')))
+    const configPath = await temporaryFile(open, 'hub2mqtt.json', configFile())
     const brokerProxy = open.use(await TcpProxy.to(broker.port))
-    const onlineAt: number[] = []
     const watch = new Watch(hub)
     const observer = await Observer.on(broker.port, {
       protocol: '5',
@@ -96,85 +91,45 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       password: secrets.watcher,
       retainAsPublished: true,
       reconnects: true,
-      onMessage(seen) {
-        const { topic, text, at } = seen
-        watch.take(seen)
-        if (topic === `${BASE}/bridge/state` && text === 'online') onlineAt.push(at)
-      },
+      onMessage: (seen) => watch.take(seen),
     })
-    const parts = { hub, broker, observer: open.use(observer) }
-    const world = new World(parts, { gateway, hubProxy, brokerProxy, onlineAt, watch, folder }, options, open)
-    await world.configure()
-    return world.keep(open)
+    const { preload = ['./preload/clock.ts'], nodeOptions = [] } = options
+    const urls = preload.map((name) => new URL(name, import.meta.url).href)
+    const run = (env: Env) =>
+      new BridgeProcess({ env: variables(env), config: configPath, preload: urls, nodeOptions, channel: true })
+    const env = environment(options, secrets, { hub: hubProxy.port, broker: brokerProxy.port })
+    const own = { gateway, hubProxy, brokerProxy, watch, secrets, configPath }
+    return new World({ hub, broker, observer: open.use(observer), ...own }, env, run, open.move())
   }
 
   private constructor(
-    parts: Parts<EmulatedHub, Mosquitto>,
-    { gateway, hubProxy, brokerProxy, onlineAt, watch, folder }: More,
-    options: WorldOptions,
+    parts: Parts<Mosquitto> & Own,
+    env: Env,
+    run: (env: Env) => BridgeProcess,
     open: AsyncDisposableStack,
   ) {
-    super(parts, open)
-    this.#options = options
-    this.#secrets = secretsOf(options)
-    this.gateway = gateway
-    this.hubProxy = hubProxy
-    this.watch = watch
-    this.#configPath = join(folder, 'hub2mqtt.json')
-    this.brokerProxy = brokerProxy
-    this.onlineAt = onlineAt
-    this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
+    super(parts, env, run, open)
+    this.gateway = parts.gateway
+    this.hubProxy = parts.hubProxy
+    this.brokerProxy = parts.brokerProxy
+    this.watch = parts.watch
+    this.secrets = parts.secrets
+    this.configPath = parts.configPath
     // Use SIGKILL, which also terminates a bridge that hangs.
     open.defer(async () => {
-      await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
+      await Promise.all(this.bridges.map((bridge) => bridge.stop('SIGKILL')))
     })
-  }
-
-  get hubAddress(): string {
-    return `127.0.0.1:${this.hubProxy.port}`
   }
 
   get watcherLogin(): Login {
-    return { username: 'watcher', password: this.#secrets.watcher }
-  }
-
-  get bridgeLogin(): Login {
-    return { username: 'bridge', password: this.#secrets.password }
-  }
-
-  /** A string that occurs only in the values of settings. */
-  get settingCanary(): string {
-    return this.#secrets.setting
-  }
-
-  startBridge(env: Readonly<Record<string, string | undefined>> = {}): BridgeProcess {
-    const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
-    const bridge = new BridgeProcess({
-      env: defined({ ...this.#env, ...env }),
-      config: this.#configPath,
-      preload: preload.map((name) => new URL(name, import.meta.url).href),
-      nodeOptions,
-      channel: true,
-    })
-    this.bridges.push(bridge)
-    return bridge
-  }
-
-  startOther(env: Readonly<Record<string, string>>): BridgeProcess {
-    const other = new BridgeProcess({ env: { ...this.#env, ...env }, config: this.#configPath, channel: true })
-    this.others.push(other)
-    return other
-  }
-
-  get apiKey(): string {
-    return this.#secrets.key
+    return { username: 'watcher', password: this.secrets.watcher }
   }
 
   /** Replaces the configuration file atomically, because a starting bridge may read it. Writes a string unchanged. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
-    const path = `${this.#configPath}.new`
+    const path = `${this.configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
-    await rename(path, this.#configPath)
+    await rename(path, this.configPath)
   }
 
   /** Replaces the file and sends SIGHUP. Resolves when the bridge has logged the result or exited, or after 8 s. */
@@ -247,7 +202,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Waits until the retained messages match the hub's state and the bridge is connected to hub, channel and broker. */
   async calm(ms: number): Promise<void> {
     const deadline = performance.now() + ms
-    while (!(this.realtimeIsUp && this.#isConnected && (await this.agrees().catch(() => false)))) {
+    while (!(this.realtimeIsUp && this.#isConnected && (await this.disagreement().then(agrees, () => false)))) {
       const { alive, end, errors, lines } = this.bridge
       if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
@@ -264,7 +219,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   /** Changes the broker's configuration. The changes take effect when the broker starts again. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
-    await this.broker.configure(brokerOptions(this.#secrets, changes))
+    await this.broker.configure(brokerOptions(this.secrets, changes))
   }
 
   async rebuildBroker(changes?: BrokerChanges): Promise<void> {
@@ -318,11 +273,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   async disagreement(): Promise<Disagreement> {
     const retained = await retainedOn(this.broker.port, this.watcherLogin)
-    return disagreement(retained, this.hub, this.hubAddress, this.watch.foreign)
-  }
-
-  async agrees(): Promise<boolean> {
-    return agrees(await this.disagreement())
+    return disagreement(retained, this.hub, `127.0.0.1:${this.hubProxy.port}`, this.watch.foreign)
   }
 
   /** Whether the hub, and the latest `info` message if there is one, show a connected realtime channel. */
@@ -354,8 +305,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       hubRequests: hubRequestsOf(this.hub.requests),
       lives: this.bridges,
       links: this.brokerProxy.links,
-      onlineAt: this.onlineAt,
-      canaries: [this.#secrets.key, this.#secrets.password, this.#secrets.setting],
+      onlineAt: this.watch.onlineAt,
+      canaries: [this.secrets.key, this.secrets.password, this.secrets.setting],
       names: this.names,
       stallMs: stallMs + lagMs + Math.min(waitedMs, MAX_WAITED_MS),
       lagMs,
@@ -363,6 +314,3 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     }
   }
 }
-
-const defined = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type CleanupOptions, cleanup } from '../../src/cli/cleanup.ts'
 import { createTopics } from '../../src/contract/topics.ts'
-import { Street } from '../cluster/rollout/street.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Fleet } from '../support/fleet.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
@@ -135,7 +135,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has an ACL', ()
     const broker = await Mosquitto.start({ acl, users })
     const login = { username: 'observer', password: users.observer }
     const env = { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: users.hub2mqtt }
-    await using world = await World.start({ broker, login, env })
+    await using world = await World.start({ broker, observer: login, env })
     await world.settle()
     await world.bridge.stop()
     const as = (username: keyof typeof users) => ({
@@ -166,10 +166,10 @@ const FORMER = {
 } as const
 
 test('cleanup of a fleet clears what all members have left, former ones too, and changes nothing else', async () => {
-  await using world = await Street.build({ houses: 3, env: { DISCOVERY_PREFIX: 'elsewhere' } })
+  await using world = await Fleet.build({ hubs: 3, env: { DISCOVERY_PREFIX: 'elsewhere' } })
   const members = ['1/2', '2/2'].map((shard) => world.begin({ FLEET_SHARD: shard }))
   const { port } = world.broker
-  await until('the owners', () => world.isServed(['shard-1', 'shard-2']), 30_000)
+  await world.served(['shard-1', 'shard-2'])
   await until('devices', () => world.observer.seen.some(({ topic }) => topic.startsWith('elsewhere/device/')))
   await expect(run(world.broker, { clear: true })).rejects.toThrow(
     /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,

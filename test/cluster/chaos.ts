@@ -3,12 +3,13 @@
  * and a NATS cluster of three. Exits with 1 after a violation. NATS_SERVER names the NATS program.
  */
 import { parseArgs } from 'node:util'
+import { Fleet, numbered } from '../support/fleet.ts'
 import { startNats } from '../support/nats.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Random } from '../support/random.ts'
 import { type FleetEpisode, runEpisode } from './episode.ts'
 import { FLEET_FAULTS, type Scene } from './faults.ts'
-import { Members } from './members.ts'
+import { forget, startMembers } from './members.ts'
 import { RosterLog } from './roster-log.ts'
 
 const { values } = parseArgs({
@@ -34,19 +35,19 @@ async function main(): Promise<number> {
   const work = async () => {
     for (let episode = take(); episode !== undefined; ) {
       await using nats = await startNats({ nodes: 3 })
-      const members = ['a', 'b', 'c'].map((member) => ({ fleet: { member, lease: values.lease } }))
-      await using world = await Members.start({
-        hubs: Number(values.hubs),
-        members,
+      await using fleet = await Fleet.build({ hubs: numbered(Number(values.hubs), {}) })
+      const names = ['a', 'b', 'c']
+      const members = await startMembers(fleet, {
+        members: Object.fromEntries(names.map((member) => [member, { member, lease: values.lease }])),
         natsPorts: nats.nodes.map(({ port }) => port),
         hasClocks: true,
         config: { discovery: { format: 'off' }, http: { enabled: false } },
       })
-      await world.served(['a', 'b', 'c'], 120_000)
+      await fleet.served(names, 120_000)
       await using roster = await RosterLog.on(nats.urls)
       for (let done = 0; episode !== undefined && done < EPISODES_PER_WORLD; done += 1, episode = take()) {
         const fault = faults[episode % faults.length] ?? ''
-        const scene: Scene = { world, nats, roster, random: new Random(Number(values.seed) + episode) }
+        const scene: Scene = { fleet, members, nats, roster, random: new Random(Number(values.seed) + episode) }
         const result = await runEpisode(scene, fault).catch(
           (error: unknown): FleetEpisode => ({
             fault,
@@ -58,7 +59,7 @@ async function main(): Promise<number> {
         )
         results.push(result)
         printEpisode(result, results.length)
-        world.forget()
+        forget(fleet)
         if (result.violations.length > 0) {
           episode = take()
           break

@@ -3,6 +3,7 @@ import { setTimeout as after } from 'node:timers/promises'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
 import { FLEET_FAULTS, type Scene } from './faults.ts'
+import { type Member, memberRequests } from './members.ts'
 
 export interface FleetEpisode {
   readonly fault: string
@@ -24,7 +25,7 @@ interface Asked {
 const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
-  const { world, random } = scene
+  const { fleet, random } = scene
   const cause = FLEET_FAULTS[fault]
   if (cause === undefined) throw new RangeError(`no fault ${fault}`)
   // Wait, because NATS may still be recovering from the previous fault.
@@ -35,12 +36,12 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   let going = true
   const asking = (async () => {
     while (going) {
-      const hub = random.pick([...world.hubs.keys()])
+      const hub = random.pick([...fleet.hubs.keys()])
       const text = `${fault} ${random.word()}`
       const transaction = random.word()
       asked.push({ at: Date.now(), hub, text, transaction })
       const payload = JSON.stringify({ text, transaction })
-      await world.observer.publish(`hub2mqtt/${hub}/cmd/speak`, payload).catch(() => undefined)
+      await fleet.observer.publish(`hub2mqtt/${hub}/cmd/speak`, payload).catch(() => undefined)
       await after(random.int(10, 60))
     }
   })()
@@ -49,7 +50,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
     const faulty = cause(scene)
     await after(100)
     // Send commands to each hub until one is answered, because a hub without an owner does not answer.
-    const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
+    const answering = Promise.all([...fleet.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
     await wellAgain(scene)
@@ -71,55 +72,55 @@ const isOk = (answer: string) => answer.includes('"ok":true')
 const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
 
 /** Resolves to the time at which a hub answered a command that was sent after the fault had begun. */
-async function answered({ world, random }: Scene, hub: string): Promise<number> {
+async function answered({ fleet, members, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
   for (const endsAt = Date.now() + CALM_MS; Date.now() < endsAt; ) {
     const transaction = random.word()
-    await world.observer.publish(`hub2mqtt/${hub}/cmd/get-apps`, JSON.stringify({ transaction })).catch(() => undefined)
+    await fleet.observer.publish(`hub2mqtt/${hub}/cmd/get-apps`, JSON.stringify({ transaction })).catch(() => undefined)
     const isAnswered = () =>
-      world.observer.seen.some(
+      fleet.observer.seen.some(
         ({ topic, text }) => topic === result && isOk(text) && transactionOf(text) === transaction,
       )
     for (let tries = 0; tries < 10 && !isAnswered(); tries += 1) await after(50)
     if (isAnswered()) return Date.now()
   }
-  throw new Error(`${hub} did not answer within ${CALM_MS} ms: ${JSON.stringify(lastLines(world))}`)
+  throw new Error(`${hub} did not answer within ${CALM_MS} ms: ${JSON.stringify(lastLines(members))}`)
 }
 
-async function wellAgain({ world, roster }: Scene): Promise<void> {
-  const count = world.processes.length
+async function wellAgain({ fleet, members, roster }: Scene): Promise<void> {
+  const count = members.length
   /** Returns how many hubs each member owns according to `hub2mqtt/fleet` and according to the hubs' messages. */
   const counts = () => {
-    const owners = [...world.owners().values()]
-    return Object.entries(world.payload('hub2mqtt/fleet').members ?? {}).map(([name, member]) => ({
+    const owners = [...fleet.owners().values()]
+    return Object.entries(fleet.payload('hub2mqtt/fleet').members ?? {}).map(([name, member]) => ({
       name,
       told: Number(Object(member).hubs),
       own: owners.filter((owner) => owner === name).length,
     }))
   }
   const silent = () =>
-    [...world.hubs.keys(), 'bridge'].filter((name) => world.observer.last(`hub2mqtt/${name}/state`) !== 'online')
+    [...fleet.hubs.keys(), 'bridge'].filter((name) => fleet.observer.last(`hub2mqtt/${name}/state`) !== 'online')
   const isWell = () =>
-    world.payload('hub2mqtt/fleet').count === count &&
+    fleet.payload('hub2mqtt/fleet').count === count &&
     counts().every(({ told, own }) => told === own) &&
     silent().length === 0
   await until('a whole fleet', isWell, CALM_MS).catch((error: unknown) => {
     const what = {
-      fleet: world.payload('hub2mqtt/fleet'),
+      fleet: fleet.payload('hub2mqtt/fleet'),
       counts: counts(),
       silent: silent(),
       epochs: roster.epochs.slice(-3),
-      lines: lastLines(world),
+      lines: lastLines(members),
     }
     throw new Error(`not whole after ${CALM_MS} ms: ${JSON.stringify(what)}`, { cause: error })
   })
 }
 
-function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: number, epochBefore: number) {
+function judge({ fleet, members, roster }: Scene, asked: readonly Asked[], startedAt: number, epochBefore: number) {
   const violations: string[] = []
   const said = new Map<string, number>()
-  for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
-  const answers = world.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
+  for (const hub of fleet.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
+  const answers = fleet.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
   // Compare complete transactions, because one may be a prefix of another.
   const confirmations = new Map(answers.filter(({ text }) => isOk(text)).map(({ text }) => [transactionOf(text), text]))
   let confirmed = 0
@@ -133,7 +134,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   }
   // The owner of a hub may change once per epoch. More changes mean that two members served the hub at once.
   const epochs = roster.epoch - epochBefore
-  const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
+  const requests = memberRequests(fleet, startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {
     const turns = turnsOf(ofHub)
     if (turns.length - 1 <= epochs) continue
@@ -146,17 +147,17 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
       `${hub} went from member to member ${turns.length - 1} times in ${epochs} epochs: ${periods.join(', ')}; ${known.join(', ')}`,
     )
   }
-  if (violations.length > 0) violations.push(JSON.stringify(lastLines(world)))
+  if (violations.length > 0) violations.push(JSON.stringify(lastLines(members)))
   return { confirmed, violations }
 }
 
-function lastLines({ processes }: Scene['world']): (readonly string[])[] {
+function lastLines(members: readonly Member[]): (readonly string[])[] {
   const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
-  return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
+  return members.map(({ process }) => process.lines.filter((line) => !isOfHubs(line)).slice(-20))
 }
 
-function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
-  const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
+function turnsOf(requests: readonly { readonly member: string; readonly at: number }[]) {
+  const turns: { readonly member: string; readonly from: number; to: number; count: number }[] = []
   for (const { member, at } of requests) {
     const last = turns.at(-1)
     if (last?.member === member) {

@@ -1,12 +1,14 @@
 import { setTimeout as after } from 'node:timers/promises'
+import type { Fleet } from '../support/fleet.ts'
 import type { Nats, NatsNode } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
-import type { Members } from './members.ts'
+import type { Member } from './members.ts'
 import type { RosterLog } from './roster-log.ts'
 
 export interface Scene {
-  readonly world: Members
+  readonly fleet: Fleet
+  readonly members: readonly Member[]
   readonly nats: Nats
   readonly roster: RosterLog
   readonly random: Random
@@ -18,7 +20,7 @@ const HOUR_MS = 3_600_000
 /** The JetStream stream of the default bucket, which all members share. */
 const STREAM = 'KV_hub2mqtt'
 
-const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
+const memberOf = ({ members, random }: Scene) => random.pick(members)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
 /** For some time, makes the proxies' connections hang, or closes them and refuses new ones. */
@@ -42,24 +44,23 @@ async function killed(scene: Scene, node: NatsNode): Promise<void> {
 }
 
 async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
-  const { world, random } = scene
   const member = memberOf(scene)
-  await Promise.all([world.process(member).stop(signal), also()])
-  await after(random.int(0, 9_000))
-  world.run(member)
+  await Promise.all([member.process.stop(signal), also()])
+  await after(scene.random.int(0, 9_000))
+  member.run()
 }
 
 export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
   'member killed': (scene) => ended(scene, 'SIGKILL'),
   'member stopped': (scene) => ended(scene, 'SIGTERM'),
   'member suspended': async (scene) => {
-    const stopped = scene.world.process(memberOf(scene))
+    const stopped = memberOf(scene).process
     stopped.signal('SIGSTOP')
     await after(scene.random.int(500, 12_000))
     stopped.signal('SIGCONT')
   },
   'member suspended repeatedly': async (scene) => {
-    const stopped = scene.world.process(memberOf(scene))
+    const stopped = memberOf(scene).process
     for (let left = scene.random.int(4, 12); left > 0; left -= 1) {
       stopped.signal('SIGSTOP')
       await after(scene.random.int(100, 1_500))
@@ -67,15 +68,15 @@ export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
       await after(scene.random.int(10, 300))
     }
   },
-  'cut off from NATS': (scene) => cut(scene.world.lines(memberOf(scene)).nats, scene),
-  'cut off from the broker': (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene),
-  'long cut off from the broker': (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene, [12_000, 25_000]),
+  'cut off from NATS': (scene) => cut(memberOf(scene).nats, scene),
+  'cut off from the broker': (scene) => cut([memberOf(scene).broker], scene),
+  'long cut off from the broker': (scene) => cut([memberOf(scene).broker], scene, [12_000, 25_000]),
   'cut off from both': (scene) => {
-    const { nats, broker } = scene.world.lines(memberOf(scene))
+    const { nats, broker } = memberOf(scene)
     return cut([...nats, broker], scene)
   },
   'wall clock steps': async (scene) => {
-    const member = scene.world.process(memberOf(scene))
+    const member = memberOf(scene).process
     member.send({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
     await after(scene.random.int(500, 6_000))
     member.send({ clockBy: 0 })

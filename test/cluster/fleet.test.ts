@@ -3,58 +3,63 @@ import { isDeepStrictEqual } from 'node:util'
 import { describe, expect } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
 import type { RunningBridge } from '../support/bridge.ts'
-import { idOf } from '../support/fleet.ts'
+import { APP, Fleet, idOf } from '../support/fleet.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { APP, Street, test } from './rollout/street.ts'
+import { restarts, test } from './rollout/rollouts.ts'
 
 const NAMES = ['a', 'b', 'c']
 const STEP_MS = 250
 
-/** Starts three members that share the hubs of a street. */
-async function fleetOn(street: Street, env: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
-  const { observer } = street
-  const nats = street.use(await startNats())
-  const join = (name: string) => street.join(nats, name, env[name])
-  const members = new Map(NAMES.map((name) => [name, join(name)]))
-  /** Moves the clock, and waits for NATS and the broker after each step, so that no lease ends early. */
-  const pass = async (what: string, holds: () => boolean | Promise<boolean>) => {
+type Pass = (what: string, holds: () => boolean | Promise<boolean>) => Promise<void>
+
+/** Returns a function that moves the clock, and waits for the broker after each step, until `holds` returns `true`. */
+function passOf({ clock, observer }: Fleet, ready?: () => Promise<void>): Pass {
+  return async (what, holds) => {
     const step = async () => {
-      street.clock.jump(STEP_MS)
-      await nats.untilReady()
+      clock.jump(STEP_MS)
+      await ready?.()
       await observer.publish('step', 'x')
       return holds()
     }
     await until(what, step, 60_000)
   }
-  const fleet = {
+}
+
+/** Starts three members that share the hubs of a fleet. */
+async function leasesOn(fleet: Fleet, env: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
+  const { observer } = fleet
+  const nats = fleet.use(await startNats())
+  const join = (name: string) => fleet.join(nats, name, env[name])
+  const members = new Map(NAMES.map((name) => [name, join(name)]))
+  // Wait for NATS, so that no lease ends early.
+  const pass = passOf(fleet, () => nats.untilReady())
+  const leased = {
     nats,
     members,
     pass,
     text: (topic: string) => observer.last(`hub2mqtt/${topic}`),
     everyLine: (text: string) => [...members.values()].every(({ lines }) => lines.some((line) => line.includes(text))),
     /** Resolves when every hub is online and one of these members is its owner. */
-    served: (by: readonly string[]) => pass(`hubs served by ${by.join(', ')}`, () => street.isServed(by)),
-    /** Restarts members, which then use the current hubs of the street. */
+    served: (by: readonly string[]) => pass(`hubs served by ${by.join(', ')}`, () => fleet.isServed(by)),
+    /** Restarts members, which then use the current hubs of the fleet. */
     restart: async (names: readonly string[]) => {
       await Promise.all(names.map((name) => members.get(name)?.stop()))
-      const stoppedAt = street.clock.now()
+      const stoppedAt = fleet.clock.now()
       for (const name of names) members.set(name, join(name))
       const hasJoined = (name: string) =>
-        Date.parse(street.payload('hub2mqtt/fleet').members?.[name]?.since) >= stoppedAt
+        Date.parse(fleet.payload('hub2mqtt/fleet').members?.[name]?.since) >= stoppedAt
       await pass('the members', () => names.every(hasJoined))
-      await fleet.served(NAMES)
+      await leased.served(NAMES)
     },
-    refresh: async (hub: string) => (await street.ask('refresh', {}, hub)).ok,
+    refresh: async (hub: string) => (await fleet.ask('refresh', {}, hub)).ok,
   }
-  await pass('a whole fleet', () => street.isWhole(NAMES))
-  await fleet.served(NAMES)
-  return fleet
+  await pass('a whole fleet', () => fleet.isWhole(NAMES))
+  await leased.served(NAMES)
+  return leased
 }
-
-type Pass = Awaited<ReturnType<typeof fleetOn>>['pass']
 
 const ONE_AFTER_ANOTHER = 'keep the topics of a hub until its owner has reloaded without the hub, then clear them'
 
@@ -63,12 +68,12 @@ const ONE_AFTER_ANOTHER = 'keep the topics of a hub until its owner has reloaded
  * @param restart restarts a member; default: reload all members instead
  */
 async function removeHub(
-  street: Street,
+  fleet: Fleet,
   members: ReadonlyMap<string, RunningBridge>,
   pass: Pass,
   restart?: (name: string) => Promise<void>,
 ) {
-  const { observer, hubs, broker, clock } = street
+  const { observer, hubs, broker, clock } = fleet
   const device = `homeassistant/device/hub2mqtt--${idOf(1)}`
   const isOfHub = (topic: string) => topic.startsWith('hub2mqtt/h1/') || topic.startsWith(device)
   const topics = async () => [...(await retainedOn(broker.port)).keys()].filter(isOfHub)
@@ -79,7 +84,7 @@ async function removeHub(
   expect(others).toHaveLength(members.size - 1)
   const before = observer.seen.length
   for (const [name, member] of others) {
-    if (restart === undefined) member.reload(street.file())
+    if (restart === undefined) member.reload(fleet.config())
     else await restart(name)
   }
   // Wait for more than the time between two repairs.
@@ -87,24 +92,17 @@ async function removeHub(
   await pass('a repair', () => clock.now() >= end)
   const cleared = observer.seen.slice(before).filter(({ topic, text }) => isOfHub(topic) && text === '')
   expect(cleared.map(({ topic }) => topic)).toEqual([])
-  members.get(owner)?.reload(street.file())
+  members.get(owner)?.reload(fleet.config())
   await pass('no topics and devices', async () => (await topics()).length === 0)
 }
 
-/** Starts two members that share the hubs of a street by number. */
-async function shardsOn(street: Street) {
-  const { observer, clock } = street
-  const join = (name: string) => street.begin({ FLEET_SHARD: `${name.replace('shard-', '')}/2` })
+/** Starts two members that share the hubs of a fleet by number. */
+async function shardsOn(fleet: Fleet) {
+  const { observer } = fleet
+  const join = (name: string) => fleet.begin({ FLEET_SHARD: `${name.replace('shard-', '')}/2` })
   const members = new Map(['shard-1', 'shard-2'].map((name) => [name, join(name)]))
-  await street.online()
-  const pass: Pass = async (what, holds) => {
-    const step = async () => {
-      clock.jump(STEP_MS)
-      await observer.publish('step', 'x')
-      return holds()
-    }
-    await until(what, step, 60_000)
-  }
+  await fleet.online()
+  const pass = passOf(fleet)
   /** Restarts a member as if it had served a hub when it was killed. */
   const restartAfterServing = async (name: string) => {
     const state = `hub2mqtt/bridge/${name}/state`
@@ -119,42 +117,42 @@ async function shardsOn(street: Street) {
 
 describe('bridges by number', { timeout: 120_000 }, () => {
   test('log how many hubs each of them has gained', async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { members } = await shardsOn(street)
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { members } = await shardsOn(fleet)
     const lines = [...members.values()].flatMap((member) => member.lines)
     const gained = lines.filter((line) => line.includes('hubs of this member')).map((line) => JSON.parse(line))
     expect(gained.map(({ came }) => came)).toEqual(gained.map(({ hubs }) => hubs))
   })
 
   test(ONE_AFTER_ANOTHER, async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { members, pass } = await shardsOn(street)
-    await removeHub(street, members, pass)
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { members, pass } = await shardsOn(fleet)
+    await removeHub(fleet, members, pass)
   })
 
   test('keep the topics of a hub if a member that served it is restarted without the hub', async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { members, pass, restartAfterServing } = await shardsOn(street)
-    await removeHub(street, members, pass, restartAfterServing)
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { members, pass, restartAfterServing } = await shardsOn(fleet)
+    await removeHub(fleet, members, pass, restartAfterServing)
   })
 
   test.each(['former', 'new'])(
     'keep the devices of a hub whose new name belongs to another member, if the %s owner is reloaded first',
     async (first) => {
-      await using street = await Street.build({ houses: 3 })
-      const { observer, hubs, clock } = street
-      const { members, pass } = await shardsOn(street)
+      await using fleet = await Fleet.build({ hubs: 3 })
+      const { observer, hubs, clock } = fleet
+      const { members, pass } = await shardsOn(fleet)
       const isDevice = (topic: string) => topic.startsWith(`homeassistant/device/hub2mqtt--${idOf(1)}`)
       const devices = () => new Set(observer.seen.map(({ topic }) => topic).filter(isDevice))
       await pass('its devices', () => devices().size === 2)
-      const { owner } = street.payload('hub2mqtt/h1/info')
+      const { owner } = fleet.payload('hub2mqtt/h1/info')
       const name = ['attic', 'barn', 'cabin', 'lodge', 'villa'].find((one) => ownerOf(one, members.keys()) !== owner)
-      hubs.set(String(name), street.hub('h1'))
+      hubs.set(String(name), fleet.hub('h1'))
       hubs.delete('h1')
       const before = observer.seen.length
       const order = [...members].sort(([one]) => ((one === owner) === (first === 'former') ? -1 : 1))
       for (const [, member] of order) {
-        member.reload(street.file())
+        member.reload(fleet.config())
         const end = clock.now() + 2_000
         await pass('a repair', () => clock.now() >= end)
       }
@@ -171,84 +169,83 @@ describe('a bridge without a fleet on the base topic of a fleet', { timeout: 60_
   test.each(['before', 'after'])(
     'is on standby if it starts %s the fleet: each command is executed once',
     async (when) => {
-      await using street = await Street.build({ houses: 3 })
-      const early = when === 'before' ? await street.bridge() : undefined
-      await shardsOn(street)
-      const bridge = early ?? street.begin()
+      await using fleet = await Fleet.build({ hubs: 3 })
+      const early = when === 'before' ? await fleet.bridge() : undefined
+      await shardsOn(fleet)
+      const bridge = early ?? fleet.begin()
       const standsBy = () => bridge.lines.some((line) => line.includes('this one stands by'))
       await until('the standby', standsBy)
-      for (const hub of street.hubs.keys()) await street.ask('restart', {}, `${hub}/app/${APP}`)
+      for (const hub of fleet.hubs.keys()) await fleet.ask('restart', {}, `${hub}/app/${APP}`)
       // The answers to a second round show that both bridges have received the first round.
-      for (const hub of street.hubs.keys()) await street.ask('get', {}, `${hub}/app/${APP}`)
-      expect(street.asked()).toEqual([1, 1, 1])
+      for (const hub of fleet.hubs.keys()) await fleet.ask('get', {}, `${hub}/app/${APP}`)
+      expect(restarts(fleet)).toEqual([1, 1, 1])
     },
   )
 
   test('leaves no topics behind that only a bridge without a fleet publishes', async () => {
-    await using street = await Street.build({ houses: 1 })
+    await using fleet = await Fleet.build({ hubs: 1 })
     const former = ['info', 'health', 'log-level', 'discovery'].map((one) => `hub2mqtt/bridge/${one}`)
-    const held = async () =>
-      [...(await retainedOn(street.broker.port)).keys()].filter((topic) => former.includes(topic))
-    const bridge = await street.bridge()
+    const held = async () => [...(await retainedOn(fleet.broker.port)).keys()].filter((topic) => former.includes(topic))
+    const bridge = await fleet.bridge()
     await until('its topics', async () => (await held()).length === former.length)
     await bridge.stop()
-    await shardsOn(street)
+    await shardsOn(fleet)
     await until('their end', async () => (await held()).length === 0)
   })
 })
 
 describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_000 }, () => {
   test('stop when they cannot renew their leases, and continue when they can', async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { nats, pass, text, everyLine } = await fleetOn(street)
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { nats, pass, text, everyLine } = await leasesOn(fleet)
     nats.node(0).stop()
     await pass('the end of all leases', () => everyLine('this member stops'))
     await pass('the will of the leader', () => text('bridge/state') === 'offline')
-    const health = (name: string) => street.payload(`hub2mqtt/bridge/${name}/health`)
+    const health = (name: string) => fleet.payload(`hub2mqtt/bridge/${name}/health`)
     await pass('none of them to be ready', () => NAMES.every((name) => health(name).ready === false))
     expect(health('a').problems).toEqual([expect.stringContaining('has no lease')])
     // Ignore the requests that end sessions.
-    const requests = () => [...street.hubs.values()].flatMap((hub) => hub.requests.map(({ path }) => path))
+    const requests = () => [...fleet.hubs.values()].flatMap((hub) => hub.requests.map(({ path }) => path))
     const asked = () => requests().filter((path) => !path.startsWith('unsubscribe')).length
     const before = asked()
-    const end = street.clock.now() + 5_000
-    await pass('some polls', () => street.clock.now() >= end)
+    const end = fleet.clock.now() + 5_000
+    await pass('some polls', () => fleet.clock.now() >= end)
     expect(asked()).toBe(before)
     nats.node(0).cont()
     await pass('requests', () => asked() > before + 3)
-    await pass('the hubs', () => text('bridge/state') === 'online' && street.isServed(NAMES))
+    await pass('the hubs', () => text('bridge/state') === 'online' && fleet.isServed(NAMES))
   })
 
   test('start again when NATS returns without any of their data', async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { nats, pass, refresh } = await fleetOn(street)
-    const before = street.payload('hub2mqtt/fleet').epoch
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { nats, pass, refresh } = await leasesOn(fleet)
+    const before = fleet.payload('hub2mqtt/fleet').epoch
     await nats.node(0).kill()
     await nats.node(0).forget()
     await nats.node(0).restart()
     await pass('a whole fleet', () => {
-      const { epoch, count } = street.payload('hub2mqtt/fleet')
+      const { epoch, count } = fleet.payload('hub2mqtt/fleet')
       return epoch > before && count === NAMES.length
     })
-    for (const hub of street.hubs.keys()) await until(`${hub} answers`, () => refresh(hub))
+    for (const hub of fleet.hubs.keys()) await until(`${hub} answers`, () => refresh(hub))
   })
 
   test('leave their hubs to other members while they cannot reach the broker', async () => {
-    await using street = await Street.build({ houses: 6 })
-    const line = street.use(await TcpProxy.to(street.broker.port))
-    const fleet = await fleetOn(street, { a: { MQTT_URL: `mqtt://127.0.0.1:${line.port}` } })
-    const owners = street.owners()
+    await using fleet = await Fleet.build({ hubs: 6 })
+    const line = fleet.use(await TcpProxy.to(fleet.broker.port))
+    const leased = await leasesOn(fleet, { a: { MQTT_URL: `mqtt://127.0.0.1:${line.port}` } })
+    const owners = fleet.owners()
     line.cut()
-    await fleet.served(['b', 'c'])
+    await leased.served(['b', 'c'])
     line.heal()
-    await fleet.pass('its hubs again', () => isDeepStrictEqual(street.owners(), owners))
-    for (const hub of street.hubs.keys()) expect(await fleet.refresh(hub)).toBe(true)
+    await leased.pass('its hubs again', () => isDeepStrictEqual(fleet.owners(), owners))
+    for (const hub of fleet.hubs.keys()) expect(await leased.refresh(hub)).toBe(true)
   })
 
   test(ONE_AFTER_ANOTHER, async () => {
-    await using street = await Street.build({ houses: 3 })
-    const { members, pass } = await fleetOn(street)
-    await removeHub(street, members, pass)
+    await using fleet = await Fleet.build({ hubs: 3 })
+    const { members, pass } = await leasesOn(fleet)
+    await removeHub(fleet, members, pass)
   })
 
   /** The topic of another program below the same base topic. */
@@ -260,20 +257,20 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
   ] as const)(
     'clear the topics of a hub that their configuration has lost after %s, and no others',
     async ([, groups]) => {
-      await using street = await Street.build({ houses: 6 })
-      const { pass, restart } = await fleetOn(street)
+      await using fleet = await Fleet.build({ hubs: 6 })
+      const { pass, restart } = await leasesOn(fleet)
       const retained = async (...parts: string[]) =>
-        [...(await retainedOn(street.broker.port)).keys()].filter((topic) =>
+        [...(await retainedOn(fleet.broker.port)).keys()].filter((topic) =>
           parts.some((part) => topic.startsWith(part)),
         )
       const topicsOf = (house: number) =>
         retained(`hub2mqtt/h${house}/`, `homeassistant/device/hub2mqtt--${idOf(house)}`)
       const others = async () => (await Promise.all([0, 2, 3, 4, 5].map(topicsOf))).flat().sort()
-      await street.observer.publish(FOREIGN, '{"owner":"a"}', { retain: true })
+      await fleet.observer.publish(FOREIGN, '{"owner":"a"}', { retain: true })
       await pass('all devices', async () => (await retained('homeassistant/device/hub2mqtt--')).length === 12)
       expect((await retained('hub2mqtt/h1/')).length).toBeGreaterThan(3)
       const before = await others()
-      street.hubs.delete('h1')
+      fleet.hubs.delete('h1')
       for (const group of groups) await restart(group)
       await pass('no topics', async () => (await retained('hub2mqtt/h1/')).length === 0)
       await pass('all topics of the other hubs', async () => isDeepStrictEqual(await others(), before))

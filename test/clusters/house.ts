@@ -16,18 +16,13 @@ export const TIMEOUT_MS = 120_000
 
 export const STATE = 'hub2mqtt/bridge/state'
 
-export interface House {
-  readonly hub: EmulatedHub
-  readonly clock: JumpClock
-  readonly app: string
-  bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
-}
-
 /** The part of a test's context that closes what the test opens, because the tests run concurrently. */
 export type Closing = Pick<TestContext, 'onTestFinished'>
 
+type House = Awaited<ReturnType<typeof startHouse>>
+
 /** Starts a house, which is closed at the end of the test. */
-export async function startHouse({ onTestFinished }: Closing): Promise<House> {
+export async function startHouse({ onTestFinished }: Closing) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
   const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0 }))
@@ -38,7 +33,7 @@ export async function startHouse({ onTestFinished }: Closing): Promise<House> {
     hub,
     clock,
     app,
-    bridge: (urls, env = {}) => {
+    bridge: (urls: readonly string[], env: Readonly<Record<string, string>> = {}) => {
       const own = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: urls.join(',') }
       return open.use(startBridge({ ...own, ...env }, undefined, clock))
     },

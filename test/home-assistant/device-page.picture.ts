@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { canBrowse, profile, quit, seeAny } from '../page/support/browser.ts'
-import { appId, Home, PUBLIC_URL } from './support/home.ts'
+import { appId, PUBLIC_URL, startHome } from './support/home.ts'
 import { testedVersions } from './support/versions.ts'
 
 const PUMP = appId('net_lindqvist_heatpump')
@@ -14,21 +14,22 @@ test.runIf(canBrowse && version?.runtime !== undefined)(
   'an app has a page with everything that is known about it',
   async () => {
     if (version === undefined) return
-    await using home = await Home.start(version)
-    await home.ha.finishOnboarding()
-    await vi.waitFor(() => home.untilState(`${PUMP}--update`, 'on'), { timeout: 60_000 })
-    const { id } = await home.device(PUMP)
+    await using home = await startHome(version)
+    const { ha, world } = home
+    await ha.finishOnboarding()
+    await vi.waitFor(() => ha.untilState(`${PUMP}--update`, 'on'), { timeout: 60_000 })
+    const { id } = await ha.device(PUMP)
     const context = await profile({ width: 1200, height: 1280 })
-    const storage = { hassTokens: JSON.stringify(home.ha.login), dockedSidebar: '"always_hidden"' }
+    const storage = { hassTokens: JSON.stringify(ha.login), dockedSidebar: '"always_hidden"' }
     await context.addInitScript((entries) => {
       for (const [key, value] of Object.entries(entries)) localStorage.setItem(key, value)
     }, storage)
     const page = await context.newPage()
     // Browsers load the icons from the bridge's public address, which is configured but does not exist.
-    const icon = await fetch(`${home.hub.url}/app/net.lindqvist.heatpump/assets/icon.svg`)
+    const icon = await fetch(`${world.hub.url}/app/net.lindqvist.heatpump/assets/icon.svg`)
     const body = await icon.text()
     await page.route(`${PUBLIC_URL}/**/icon`, (route) => route.fulfill({ contentType: 'image/svg+xml', body }))
-    await page.goto(`${home.ha.url}/config/devices/device/${id}`)
+    await page.goto(`${ha.url}/config/devices/device/${id}`)
     for (const text of ['Heat Pump', 'Restart', 'Running', 'Problem']) await seeAny(page, text)
     await page.evaluate('document.fonts.ready')
     const clip = { x: 96, y: 96, width: 676, height: 1180 }

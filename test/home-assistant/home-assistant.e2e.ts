@@ -6,7 +6,20 @@ import { parse } from 'yaml'
 import { crashReasonOf } from '../../src/home-assistant/templates.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { appId, BLUEPRINT, BRIDGE, CABIN, Home, HUB, KEY, PUBLIC_URL, VACUUM, WEATHER } from './support/home.ts'
+import { KEY } from '../support/world.ts'
+import {
+  appId,
+  BLUEPRINT,
+  BRIDGE,
+  CABIN,
+  type Home,
+  HUB,
+  PUBLIC_URL,
+  startCabin,
+  startHome,
+  VACUUM,
+  WEATHER,
+} from './support/home.ts'
 import type { RegisteredEntity } from './support/home-assistant.ts'
 import { testedVersions } from './support/versions.ts'
 
@@ -92,12 +105,15 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   }
 
   let home: Home
+  let ha: Home['ha']
+  let world: Home['world']
   let began = 0
   const took: string[] = []
 
   beforeAll(async () => {
     const start = performance.now()
-    home = await Home.start(version)
+    home = await startHome(version)
+    ;({ ha, world } = home)
     took.push(`${seconds(start)} everything started`)
   })
   beforeEach(() => {
@@ -108,14 +124,14 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
   afterAll(async () => {
     await home?.[Symbol.asyncDispose]()
-    const complaints = home?.ha.complaints() ?? []
+    const complaints = ha?.complaints() ?? []
     took.push(`         ${complaints.length} warnings and errors of its MQTT integration:`)
     const words = (line: string) => line.replace(/^.*\[homeassistant[^\]]*\] /, '').slice(0, 35)
     for (const [what, lines] of Map.groupBy(complaints, words)) took.push(`         ${lines.length} × ${what}…`)
     process.stdout.write(`\nchecks against a real Home Assistant ${version.name}:\n${took.join('\n')}\n`)
   })
 
-  const registered = async () => (await home.ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
+  const registered = async () => (await ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
   const registry = async (): Promise<Record<string, string>> => {
     const entities = await registered()
     return Object.fromEntries(
@@ -131,7 +147,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   const expected = () => {
     const under = (id: string, rows: Readonly<Record<string, string>>) =>
       Object.entries(rows).map(([key, what]) => [`${id}--${key}`, what])
-    const ids = [...home.hub.apps.keys()].map((id) => appId(byHand(id)))
+    const ids = [...world.hub.apps.keys()].map((id) => appId(byHand(id)))
     return Object.fromEntries([
       ...under(BRIDGE, OF_THE_BRIDGE),
       ...under(HUB, OF_THE_HUB),
@@ -144,7 +160,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     vi.waitFor(
       async () => {
         expect(await describeAll()).toEqual(expected())
-        const states = [...(await home.ha.states()).values()]
+        const states = [...(await ha.states()).values()]
         const ours = new Set(Object.values(await registry()))
         const unavailable = states.filter((state) => ours.has(state.entity_id) && state.state === 'unavailable')
         expect(unavailable.map(({ entity_id }) => entity_id)).toEqual([])
@@ -153,14 +169,14 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     )
   /** Returns the cleared topics of devices. Excludes the removed device, which Home Assistant clears repeatedly. */
   const cleared = () =>
-    home.observer.seen
+    world.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
       .map(({ topic }) => topic)
-  const untilUnavailable = (uniqueId: string) => home.untilState(uniqueId, 'unavailable', 60_000)
+  const untilUnavailable = (uniqueId: string) => ha.untilState(uniqueId, 'unavailable', 60_000)
 
   test('finds every device and entity, with the right name', async () => {
     await allWell()
-    const devices = await home.ha.devices()
+    const devices = await ha.devices()
     const byId = new Map(devices.map((device) => [device.identifiers[0]?.[1], device]))
     expect(byId.get(HUE)?.name).toBe('Lumen Lights')
     expect(byId.get(HUB)?.name).toBe('Home hub')
@@ -169,9 +185,9 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     expect(byId.get(HUB)?.via_device_id).toBe(byId.get(BRIDGE)?.id)
     expect(byId.get(appId('x_hostile'))?.name).toBe('"<b>&\' {{ 1/0 }} {% raw %} 😀')
     expect(byId.get(appId('x_nameless'))?.name).toBe('x.nameless')
-    const entities = await home.ha.entities()
+    const entities = await ha.entities()
     const hidden = entities.filter(({ disabled_by }) => disabled_by !== null).map(({ unique_id }) => unique_id)
-    const wanted = [...home.hub.apps.keys()].flatMap((id) => HIDDEN.map((key) => `${appId(byHand(id))}--${key}`))
+    const wanted = [...world.hub.apps.keys()].flatMap((id) => HIDDEN.map((key) => `${appId(byHand(id))}--${key}`))
     const expectable = wanted.filter((id) => !SHOWN.includes(id))
     const hiddenOfHub = ['speak_text', 'cpu', 'memory'].map((key) => `${HUB}--${key}`)
     expect(hidden.sort()).toEqual([...expectable, ...hiddenOfHub, KEPT].sort())
@@ -189,7 +205,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   test('keeps the entity ids of an earlier version, and none of the removed entities', async () => {
     const before = home.legacy.find(({ unique_id }) => unique_id === `${BELL}--enabled`)?.entity_id
     expect(before).toMatch(/^switch\./)
-    expect((await home.entity(`${BELL}--enabled`)).entity_id).toBe(before)
+    expect((await ha.entity(`${BELL}--enabled`)).entity_id).toBe(before)
     expect(home.legacy.map(({ unique_id }) => unique_id)).toContain(`${BELL}--version`)
     expect(Object.keys(await registry())).not.toContain(`${BELL}--version`)
   })
@@ -198,7 +214,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     const described = (entities: readonly RegisteredEntity[]) =>
       new Map(entities.map(({ unique_id, entity_id, disabled_by }) => [unique_id, `${entity_id} ${disabled_by}`]))
     const before = described(home.legacy.filter(({ unique_id }) => unique_id !== `${BELL}--version`))
-    const after = described(await home.ha.entities())
+    const after = described(await ha.entities())
     expect(new Map([...after].filter(([id]) => before.has(id)))).toEqual(new Map([...before].sort()))
     for (const [what, all] of Object.entries({ before, after })) {
       const ofThem = [...all].filter(([id]) => before.has(id)).map(([, state]) => state)
@@ -211,50 +227,50 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   test('sees the manufacturer of hub and bridge, and the address of the hub', async () => {
-    expect(await home.device(HUB)).toMatchObject({ manufacturer: 'Athom', configuration_url: home.hub.url })
-    expect(await home.device(BRIDGE)).toMatchObject({
+    expect(await ha.device(HUB)).toMatchObject({ manufacturer: 'Athom', configuration_url: world.hub.url })
+    expect(await ha.device(BRIDGE)).toMatchObject({
       manufacturer: 'hub2mqtt',
       configuration_url: `${PUBLIC_URL}/#/bridge`,
     })
   })
 
   test('sees the icon of an app, and a link to its page', async () => {
-    expect((await home.device(HUE)).configuration_url).toBe(`${PUBLIC_URL}/#/app/home/com.athom.hue`)
+    expect((await ha.device(HUE)).configuration_url).toBe(`${PUBLIC_URL}/#/app/home/com.athom.hue`)
     const entity_picture = `${PUBLIC_URL}/api/hubs/home/apps/com.athom.hue/icon`
     for (const key of ['enabled', 'update']) {
-      expect((await home.state(`${HUE}--${key}`))?.attributes, key).toMatchObject({ entity_picture })
+      expect((await ha.state(`${HUE}--${key}`))?.attributes, key).toMatchObject({ entity_picture })
     }
-    expect((await home.state(`${HUE}--update`))?.attributes['release_url']).toBe('https://homey.app/a/com.athom.hue')
+    expect((await ha.state(`${HUE}--update`))?.attributes['release_url']).toBe('https://homey.app/a/com.athom.hue')
   })
 
   test('still sees the title of an update when the app has a new version and a new name', async () => {
-    home.hub.change('com.athom.hue', { version: '7.0.11' })
-    await eventually('the new version', async () => (await home.device(HUE)).sw_version === '7.0.11')
-    expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
-    home.hub.change('com.athom.hue', { version: '7.0.12' })
-    await eventually('the old version', async () => (await home.device(HUE)).sw_version === '7.0.12')
-    expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
+    world.hub.change('com.athom.hue', { version: '7.0.11' })
+    await eventually('the new version', async () => (await ha.device(HUE)).sw_version === '7.0.11')
+    expect((await ha.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
+    world.hub.change('com.athom.hue', { version: '7.0.12' })
+    await eventually('the old version', async () => (await ha.device(HUE)).sw_version === '7.0.12')
+    expect((await ha.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
   })
 
   test('sees the reason of the last crash of an app, never as a reserved state of Home Assistant', async () => {
     const template = crashReasonOf('last_crash').jinja
     const given = (json: string) => `{% set value_json = ${json} %}`
-    expect(await home.ha.render(template)).toBe('None')
-    expect(await home.ha.render(given("{'last_crash': none}") + template)).toBe('none')
-    expect(await home.ha.render(given("{'last_crash': {'reason': 'unknown'}}") + template)).toBe('other')
-    expect(await home.ha.render(given("{'last_crash': {'reason': 'cpu_limit'}}") + template)).toBe('cpu_limit')
+    expect(await ha.render(template)).toBe('None')
+    expect(await ha.render(given("{'last_crash': none}") + template)).toBe('none')
+    expect(await ha.render(given("{'last_crash': {'reason': 'unknown'}}") + template)).toBe('other')
+    expect(await ha.render(given("{'last_crash': {'reason': 'cpu_limit'}}") + template)).toBe('cpu_limit')
   })
 
   test('sees memory in MiB', async () => {
-    const { components } = JSON.parse(home.observer.last(`homeassistant/device/${HUE}/config`) ?? '{}')
+    const { components } = JSON.parse(world.observer.last(`homeassistant/device/${HUE}/config`) ?? '{}')
     const given = (bytes: string) => `{% set value_json = {'memory_bytes': ${bytes}} %}`
-    expect(await home.ha.render(given('61341696') + components.memory.value_template)).toBe('58.5')
-    expect(await home.ha.render(given('none') + components.memory.value_template)).toBe('None')
+    expect(await ha.render(given('61341696') + components.memory.value_template)).toBe('58.5')
+    expect(await ha.render(given('none') + components.memory.value_template)).toBe('None')
   })
 
   test('sees for every app whether it is enabled, runs, has crashed, and its version', async () => {
     const onOff = (is: boolean) => (is ? 'on' : 'off')
-    const ofApps = [...home.hub.apps].flatMap(([id, app]) => {
+    const ofApps = [...world.hub.apps].flatMap(([id, app]) => {
       const device = appId(byHand(id))
       return [
         [`${device}--enabled`, onOff(app.enabled)],
@@ -268,7 +284,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       ...Object.fromEntries(ofApps),
       [`${HUB}--connected`]: 'on',
       [`${HUB}--realtime`]: 'connected',
-      [`${HUB}--apps`]: String(home.hub.apps.size),
+      [`${HUB}--apps`]: String(world.hub.apps.size),
       [`${HUB}--apps_crashed`]: '1',
       [`${HUB}--updates_available`]: '1',
       [`${BRIDGE}--connected`]: 'on',
@@ -277,110 +293,110 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       [`${HUE}--setting_transition`]: '400',
     }
     await vi.waitFor(async () => {
-      const states = await home.ha.states()
+      const states = await ha.states()
       const shown = Object.entries(await registry()).map(([uniqueId, id]) => [uniqueId, states.get(id)?.state])
       expect(Object.fromEntries(shown)).toMatchObject(wanted)
     }, WAIT)
   })
 
   test('switches an app off and on, and sees the result', async () => {
-    await home.use('switch.turn_off', `${HUE}--enabled`)
-    await home.untilState(`${HUE}--enabled`, 'off')
-    await home.untilState(`${HUE}--running`, 'off')
-    const stopped = () => home.hub.apps.get('com.athom.hue')?.state === 'stopped'
+    await ha.use('switch.turn_off', `${HUE}--enabled`)
+    await ha.untilState(`${HUE}--enabled`, 'off')
+    await ha.untilState(`${HUE}--running`, 'off')
+    const stopped = () => world.hub.apps.get('com.athom.hue')?.state === 'stopped'
     await eventually('the app to stop', stopped)
-    expect(home.hub.apps.get('com.athom.hue')?.enabled).toBe(false)
-    await home.use('switch.turn_on', `${HUE}--enabled`)
-    await home.untilState(`${HUE}--enabled`, 'on')
-    await home.untilState(`${HUE}--running`, 'on')
+    expect(world.hub.apps.get('com.athom.hue')?.enabled).toBe(false)
+    await ha.use('switch.turn_on', `${HUE}--enabled`)
+    await ha.untilState(`${HUE}--enabled`, 'on')
+    await ha.untilState(`${HUE}--running`, 'on')
   })
 
   test('sees the switch unchanged when the hub refuses', async () => {
-    home.hub.behave('answer-status', { status: 500, operation: 'disableApp' })
-    await home.use('switch.turn_off', `${HUE}--enabled`)
-    await eventually('the call', () => home.asked('disableApp') >= 2)
-    home.hub.behaveWell()
-    await home.use('button.press', `${HUB}--refresh`)
-    await eventually('the answer', async () => (await home.state(`${HUE}--enabled`))?.state === 'on')
+    world.hub.behave('answer-status', { status: 500, operation: 'disableApp' })
+    await ha.use('switch.turn_off', `${HUE}--enabled`)
+    await eventually('the call', () => world.requestCount('disableApp') >= 2)
+    world.hub.behaveWell()
+    await ha.use('button.press', `${HUB}--refresh`)
+    await eventually('the answer', async () => (await ha.state(`${HUE}--enabled`))?.state === 'on')
   })
 
   test('restarts an app with a button', async () => {
-    const before = home.asked('restartApp')
-    await home.use('button.press', `${HUE}--restart`)
-    await home.untilState(`${HUE}--running`, 'off')
-    await home.untilState(`${HUE}--running`, 'on')
-    expect(home.asked('restartApp')).toBe(before + 1)
+    const before = world.requestCount('restartApp')
+    await ha.use('button.press', `${HUE}--restart`)
+    await ha.untilState(`${HUE}--running`, 'off')
+    await ha.untilState(`${HUE}--running`, 'on')
+    expect(world.requestCount('restartApp')).toBe(before + 1)
   })
 
   test('turns automatic updates on', async () => {
-    await home.use('switch.turn_on', `${WEATHER}--autoupdate`)
-    await home.untilState(`${WEATHER}--autoupdate`, 'on')
-    expect(home.hub.apps.get('com.parkstreet.weather')?.autoupdate).toBe(true)
+    await ha.use('switch.turn_on', `${WEATHER}--autoupdate`)
+    await ha.untilState(`${WEATHER}--autoupdate`, 'on')
+    expect(world.hub.apps.get('com.parkstreet.weather')?.autoupdate).toBe(true)
   })
 
   test('sees a failed update end, and the update still available', async () => {
-    home.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
-    await home.use('update.install', `${PUMP}--update`)
-    await eventually('the call', () => home.asked('installFromAppStore') === 1)
-    await eventually('its end', async () => (await home.state(`${PUMP}--update`))?.attributes['in_progress'] === false)
-    await home.untilState(`${PUMP}--update`, 'on')
+    world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
+    await ha.use('update.install', `${PUMP}--update`)
+    await eventually('the call', () => world.requestCount('installFromAppStore') === 1)
+    await eventually('its end', async () => (await ha.state(`${PUMP}--update`))?.attributes['in_progress'] === false)
+    await ha.untilState(`${PUMP}--update`, 'on')
   })
 
   test('installs an update, and sees its progress', async () => {
-    home.hub.behave('slow-headers', { ms: 1500, operation: 'installFromAppStore', times: 1 })
-    expect((await home.state(`${PUMP}--update`))?.attributes).toMatchObject({
+    world.hub.behave('slow-headers', { ms: 1500, operation: 'installFromAppStore', times: 1 })
+    expect((await ha.state(`${PUMP}--update`))?.attributes).toMatchObject({
       installed_version: '2.4.1',
       latest_version: '2.5.0',
       title: 'Heat Pump',
       in_progress: false,
     })
-    await home.use('update.install', `${PUMP}--update`)
-    const progress = async () => (await home.state(`${PUMP}--update`))?.attributes['in_progress']
+    await ha.use('update.install', `${PUMP}--update`)
+    const progress = async () => (await ha.state(`${PUMP}--update`))?.attributes['in_progress']
     await eventually('progress', async () => (await progress()) === true)
-    const { attributes } = await home.untilState(`${PUMP}--update`, 'off')
+    const { attributes } = await ha.untilState(`${PUMP}--update`, 'off')
     expect(attributes).toMatchObject({ installed_version: '2.5.0', latest_version: '2.5.0' })
     await eventually('the end of it', async () => (await progress()) === false)
-    await home.untilState(`${HUB}--updates_available`, '0')
+    await ha.untilState(`${HUB}--updates_available`, '0')
   })
 
   test('sees an update whose version the hub does not report', async () => {
-    home.hub.change('com.athom.hue', { updateAvailable: true })
-    const { attributes } = await home.untilState(`${HUE}--update`, 'on')
+    world.hub.change('com.athom.hue', { updateAvailable: true })
+    const { attributes } = await ha.untilState(`${HUE}--update`, 'on')
     const latest_version = expect.stringMatching(/^newer version, found 20\d\d-\d\d-\d\d \d\d:\d\d UTC$/)
     expect(attributes).toMatchObject({ installed_version: '7.0.12', latest_version })
-    home.hub.change('com.athom.hue', { updateAvailable: null })
-    await home.untilState(`${HUE}--update`, 'off')
+    world.hub.change('com.athom.hue', { updateAvailable: null })
+    await ha.untilState(`${HUE}--update`, 'off')
   })
 
   test('updates all apps with one button', async () => {
-    const before = home.asked('installFromAppStore')
-    home.hub.change('com.athom.hue', { updateAvailable: { version: '7.0.13' } })
-    await home.untilState(`${HUB}--updates_available`, '1')
-    await home.use('button.press', `${HUB}--update_all`)
-    await eventually('the install', () => home.asked('installFromAppStore') === before + 1)
-    home.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
-    await home.untilState(`${HUE}--update`, 'off')
+    const before = world.requestCount('installFromAppStore')
+    world.hub.change('com.athom.hue', { updateAvailable: { version: '7.0.13' } })
+    await ha.untilState(`${HUB}--updates_available`, '1')
+    await ha.use('button.press', `${HUB}--update_all`)
+    await eventually('the install', () => world.requestCount('installFromAppStore') === before + 1)
+    world.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
+    await ha.untilState(`${HUE}--update`, 'off')
   })
 
   test('speaks through the hub, with any text', async () => {
     const texts = ['The door bell rings', '{"text": "not an envelope"}', '"<b>&\' {{ 1/0 }} 😀']
-    for (const message of texts) await home.use('notify.send_message', `${HUB}--speak`, { message })
-    await eventually('speech', () => home.hub.spoken.length === texts.length)
-    expect(home.hub.spoken).toEqual(texts)
+    for (const message of texts) await ha.use('notify.send_message', `${HUB}--speak`, { message })
+    await eventually('speech', () => world.hub.spoken.length === texts.length)
+    expect(world.hub.spoken).toEqual(texts)
   })
 
   test('sees a crash as a problem with its message, as an event, and as a trigger', async () => {
-    const watched = await home.ha.watch((await home.entity(`${HUE}--event`)).entity_id)
-    const { id } = await home.device(HUE)
-    const offered = await home.ha.command<object[]>({ type: 'device_automation/trigger/list', device_id: id })
+    const watched = await ha.watch((await ha.entity(`${HUE}--event`)).entity_id)
+    const { id } = await ha.device(HUE)
+    const offered = await ha.command<object[]>({ type: 'device_automation/trigger/list', device_id: id })
     for (const type of ['crashed', 'updated', 'command_failed']) {
       expect(offered).toContainEqual(expect.objectContaining({ domain: 'mqtt', type, subtype: 'app' }))
     }
-    const triggered = await home.ha.watchTrigger(id, 'crashed')
-    expect((await home.state(`${HUE}--event`))?.attributes['event_types']).toContain('command_failed')
+    const triggered = await ha.watchTrigger(id, 'crashed')
+    expect((await ha.state(`${HUE}--event`))?.attributes['event_types']).toContain('command_failed')
     const stack = '    at boom (/app/boom.js:1:2)\n    at {{ 1/0 }}'
-    home.hub.crash('com.athom.hue', `Error: "boom" {{ 1/0 }}\n${stack}`)
-    const { attributes } = await home.untilState(`${HUE}--problem`, 'on')
+    world.hub.crash('com.athom.hue', `Error: "boom" {{ 1/0 }}\n${stack}`)
+    const { attributes } = await ha.untilState(`${HUE}--problem`, 'on')
     expect(attributes).toMatchObject({ message: 'Error: "boom" {{ 1/0 }}', stack, count: 1 })
     const event = await eventually('the event', () =>
       watched.seen.find(({ attributes }) => attributes['event_type'] === 'crashed'),
@@ -393,14 +409,14 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     ])
     const told = { app: 'com.athom.hue', message: 'Error: "boom" {{ 1/0 }}', stack, count: 1 }
     expect(event.attributes).toMatchObject(told)
-    await home.untilState(`${HUB}--apps_crashed`, '2')
-    home.hub.recover('com.athom.hue')
-    await home.untilState(`${HUE}--problem`, 'off')
-    await home.untilState(`${HUE}--running`, 'on')
+    await ha.untilState(`${HUB}--apps_crashed`, '2')
+    world.hub.recover('com.athom.hue')
+    await ha.untilState(`${HUE}--problem`, 'off')
+    await ha.untilState(`${HUE}--running`, 'on')
   })
 
   test('is notified of crashes by the blueprint, and not again when the bridge is back', async () => {
-    const blueprints = await home.ha.command<Record<string, object>>({ type: 'blueprint/list', domain: 'automation' })
+    const blueprints = await ha.command<Record<string, object>>({ type: 'blueprint/list', domain: 'automation' })
     const loaded = { metadata: expect.objectContaining({ domain: 'automation' }) }
     expect(blueprints).toEqual({
       [BLUEPRINT]: loaded,
@@ -408,11 +424,11 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       'hub2mqtt/ask_before_an_update.yaml': loaded,
     })
     const ofOurs = async () =>
-      (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
+      (await ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
     // Wait for the notification of the previous crash.
     await eventually('a notification', async () => (await ofOurs()).length === 1)
-    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
-    home.hub.crash('net.lindqvist.heatpump', '')
+    world.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
+    world.hub.crash('net.lindqvist.heatpump', '')
     await vi.waitFor(async () => {
       expect(await ofOurs()).toEqual(
         expect.arrayContaining([
@@ -425,48 +441,47 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
         ]),
       )
     }, WAIT)
-    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
-    await home.bridge.stop()
+    await ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+    await world.bridge.stop()
     await untilUnavailable(`${HUE}--event`)
-    home.startBridge()
+    world.startBridge()
     await allWell()
-    for (const app of ['com.athom.hue', 'net.lindqvist.heatpump']) home.hub.recover(app)
-    await home.untilState(`${HUE}--problem`, 'off')
-    await home.untilState(`${PUMP}--problem`, 'off')
+    for (const app of ['com.athom.hue', 'net.lindqvist.heatpump']) world.hub.recover(app)
+    await ha.untilState(`${HUE}--problem`, 'off')
+    await ha.untilState(`${PUMP}--problem`, 'off')
     expect(await ofOurs()).toEqual([])
   })
 
   test('is notified of a crash in the same millisecond as another event, and not if only the name changes', async () => {
-    const event = (await home.ha.states()).get('event.heat_pump_event')
+    const event = (await ha.states()).get('event.heat_pump_event')
     if (event === undefined) throw new Error('there is no event entity')
     // The state of an event entity is the time of its latest event.
-    const show = (attributes: object) =>
-      home.ha.overwrite({ ...event, attributes: { ...event.attributes, ...attributes } })
+    const show = (attributes: object) => ha.overwrite({ ...event, attributes: { ...event.attributes, ...attributes } })
     const ofOurs = async () =>
-      (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
+      (await ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
     await show({ event_type: 'gave_up' })
     await show({ event_type: 'crashed', message: 'Error: the latest' })
     await vi.waitFor(async () => expect(await ofOurs()).toMatchObject([{ message: 'Error: the latest' }]), WAIT)
-    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+    await ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
     await show({ event_type: 'crashed', message: 'Error: the latest', friendly_name: 'Heater' })
     await show({ event_type: 'crashed', message: 'Error: another', at: 'later' })
     await vi.waitFor(async () => expect(await ofOurs()).toMatchObject([{ message: 'Error: another' }]), WAIT)
-    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+    await ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
   })
 
   test('sees and changes the settings that are published', async () => {
-    await home.use('number.set_value', `${HUE}--setting_transition`, { value: 900 })
-    await home.untilState(`${HUE}--setting_transition`, '900')
-    await home.use('switch.turn_on', `${HUE}--setting_night`)
-    await home.untilState(`${HUE}--setting_night`, 'on')
-    await home.use('select.select_option', `${HUE}--setting_mode`, { option: '{{ party }}' })
-    await home.untilState(`${HUE}--setting_mode`, '{{ party }}')
-    await home.use('text.set_value', `${HUE}--setting_greeting`, { value: '42' })
-    await home.untilState(`${HUE}--setting_greeting`, '42')
-    await home.use('text.set_value', `${HUE}--setting_pin`, { value: '0815' })
-    const pin = await home.untilState(`${HUE}--setting_pin`, '0815')
+    await ha.use('number.set_value', `${HUE}--setting_transition`, { value: 900 })
+    await ha.untilState(`${HUE}--setting_transition`, '900')
+    await ha.use('switch.turn_on', `${HUE}--setting_night`)
+    await ha.untilState(`${HUE}--setting_night`, 'on')
+    await ha.use('select.select_option', `${HUE}--setting_mode`, { option: '{{ party }}' })
+    await ha.untilState(`${HUE}--setting_mode`, '{{ party }}')
+    await ha.use('text.set_value', `${HUE}--setting_greeting`, { value: '42' })
+    await ha.untilState(`${HUE}--setting_greeting`, '42')
+    await ha.use('text.set_value', `${HUE}--setting_pin`, { value: '0815' })
+    const pin = await ha.untilState(`${HUE}--setting_pin`, '0815')
     expect(pin.attributes['mode']).toBe('password')
-    expect(home.hub.settings('com.athom.hue')).toMatchObject({
+    expect(world.hub.settings('com.athom.hue')).toMatchObject({
       pin: '0815',
       transition: 900,
       night: true,
@@ -476,42 +491,42 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   test('sees a text without the spaces at its ends, but sends them', async () => {
-    await home.use('text.set_value', `${HUE}--setting_greeting`, { value: ' good day ' })
-    await home.untilState(`${HUE}--setting_greeting`, 'good day')
-    expect(home.hub.settings('com.athom.hue')).toMatchObject({ greeting: ' good day ' })
+    await ha.use('text.set_value', `${HUE}--setting_greeting`, { value: ' good day ' })
+    await ha.untilState(`${HUE}--setting_greeting`, 'good day')
+    expect(world.hub.settings('com.athom.hue')).toMatchObject({ greeting: ' good day ' })
   })
 
   test('sees invalid values of settings as unknown, or as empty texts', async () => {
     const command = (name: string) => `hub2mqtt/home/app/com.athom.hue/cmd/${name}`
-    const set = (name: string, text: string) => home.observer.publish(command(`set-setting/${name}`), text)
+    const set = (name: string, text: string) => world.observer.publish(command(`set-setting/${name}`), text)
     for (const night of ['5', '"true"']) {
       await set('night', 'true')
-      await home.untilState(`${HUE}--setting_night`, 'on')
+      await ha.untilState(`${HUE}--setting_night`, 'on')
       await set('night', night)
-      await home.untilState(`${HUE}--setting_night`, 'unknown')
+      await ha.untilState(`${HUE}--setting_night`, 'unknown')
     }
     for (const greeting of ['5', '{"a":1}', JSON.stringify('x'.repeat(256))]) {
       await set('greeting', '"hello"')
-      await home.untilState(`${HUE}--setting_greeting`, 'hello')
+      await ha.untilState(`${HUE}--setting_greeting`, 'hello')
       await set('greeting', greeting)
-      await home.untilState(`${HUE}--setting_greeting`, '')
+      await ha.untilState(`${HUE}--setting_greeting`, '')
     }
     await set('night', 'true')
-    await home.untilState(`${HUE}--setting_night`, 'on')
-    await home.observer.publish(command('unset-setting/night'), '')
-    await home.untilState(`${HUE}--setting_night`, 'unknown')
+    await ha.untilState(`${HUE}--setting_night`, 'on')
+    await world.observer.publish(command('unset-setting/night'), '')
+    await ha.untilState(`${HUE}--setting_night`, 'unknown')
   })
 
   test('can copy the templates of the documentation', async () => {
     const updates = `{{ integration_entities('mqtt') | select('match', 'update\\.') | select('is_state', 'on')
       | map('state_attr', 'title') | join(', ') }}`
-    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
-    await home.untilState(`${HUE}--update`, 'on')
-    expect(await home.ha.render(updates)).toBe('Lumen Lights')
-    home.hub.change('com.athom.hue', { updateAvailable: null })
-    await home.untilState(`${HUE}--update`, 'off')
-    expect(await home.ha.render("{{ state_attr('binary_sensor.doorbell_problem', 'message') }}")).toContain('EHOST')
-    expect(await home.ha.render("{{ states('sensor.home_hub_available_updates') }}")).toBe('0')
+    world.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
+    await ha.untilState(`${HUE}--update`, 'on')
+    expect(await ha.render(updates)).toBe('Lumen Lights')
+    world.hub.change('com.athom.hue', { updateAvailable: null })
+    await ha.untilState(`${HUE}--update`, 'off')
+    expect(await ha.render("{{ state_attr('binary_sensor.doorbell_problem', 'message') }}")).toContain('EHOST')
+    expect(await ha.render("{{ states('sensor.home_hub_available_updates') }}")).toBe('0')
   })
 
   test('can copy the dashboard of the documentation', async () => {
@@ -520,42 +535,42 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       ({ cards }: { cards: object[] }) => cards,
     )
     const entities = cards.map(({ entity }) => entity).filter((entity) => entity !== undefined)
-    const states = await home.ha.states()
+    const states = await ha.states()
     expect(entities.filter((entity) => !states.has(entity))).toEqual([])
     expect(entities.length).toBeGreaterThan(4)
     const contents = cards.map(({ content }) => content).filter((content) => content !== undefined)
     const [crashed = '', updates = ''] = contents
-    expect(await home.ha.render(crashed)).toMatch(/- \*\*Doorbell\*\*:\s+.*EHOST/)
-    expect((await home.ha.render(updates)).trim()).toBe('No updates are available.')
-    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
-    await home.untilState(`${HUE}--update`, 'on')
-    expect(await home.ha.render(updates)).toMatch(/- \*\*Lumen Lights\*\*:\s+7\.0\.12 → 8\.0\.0/)
-    home.hub.change('com.athom.hue', { updateAvailable: null })
-    await home.untilState(`${HUE}--update`, 'off')
+    expect(await ha.render(crashed)).toMatch(/- \*\*Doorbell\*\*:\s+.*EHOST/)
+    expect((await ha.render(updates)).trim()).toBe('No updates are available.')
+    world.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
+    await ha.untilState(`${HUE}--update`, 'on')
+    expect(await ha.render(updates)).toMatch(/- \*\*Lumen Lights\*\*:\s+7\.0\.12 → 8\.0\.0/)
+    world.hub.change('com.athom.hue', { updateAvailable: null })
+    await ha.untilState(`${HUE}--update`, 'off')
   })
 
   test('changes the log level of the bridge', async () => {
-    await home.use('select.select_option', `${BRIDGE}--log_level`, { option: 'debug' })
-    await home.untilState(`${BRIDGE}--log_level`, 'debug')
+    await ha.use('select.select_option', `${BRIDGE}--log_level`, { option: 'debug' })
+    await ha.untilState(`${BRIDGE}--log_level`, 'debug')
   })
 
   test('sees an app appear when it is installed and disappear when it is uninstalled', async () => {
-    home.hub.install('fi.kivinen.sauna')
+    world.hub.install('fi.kivinen.sauna')
     await allWell()
-    await home.untilState(`${SAUNA}--running`, 'on')
-    home.hub.uninstall('fi.kivinen.sauna')
+    await ha.untilState(`${SAUNA}--running`, 'on')
+    world.hub.uninstall('fi.kivinen.sauna')
     await allWell()
-    const left = (await home.ha.devices()).filter(({ name }) => name === 'Sauna')
+    const left = (await ha.devices()).filter(({ name }) => name === 'Sauna')
     expect(left).toEqual([])
   })
 
   test('loses the entities that the key no longer permits, and gets them back', async () => {
     const before = cleared().length
-    home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
-    await home.use('button.press', `${HUB}--refresh`)
+    world.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
+    await ha.use('button.press', `${HUB}--refresh`)
     await vi.waitFor(async () => {
       // Ignore disabled entities, because Home Assistant keeps them with the user's settings.
-      const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
+      const shown = (await ha.entities()).filter((entity) => entity.disabled_by === null)
       const left = (device: string) =>
         shown.flatMap(({ unique_id }) =>
           unique_id.startsWith(`${device}--`) ? unique_id.slice(device.length + 2) : [],
@@ -563,48 +578,48 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       expect(left(BELL).sort()).toEqual(['event', 'problem', 'running'])
       expect(left(VACUUM).sort()).toEqual('cpu crash_count event garbage_collect problem running state'.split(' '))
     }, WAIT)
-    home.hub.setKeys({ [KEY]: ['homey'] })
-    await home.use('button.press', `${HUB}--refresh`)
+    world.hub.setKeys({ [KEY]: ['homey'] })
+    await ha.use('button.press', `${HUB}--refresh`)
     await allWell()
     expect(cleared().slice(before)).toEqual([])
   })
 
   test('can delete one entity without losing the device', async () => {
-    const { entity_id } = await home.entity(`${BELL}--running`)
-    await home.ha.command({ type: 'config/entity_registry/remove', entity_id })
+    const { entity_id } = await ha.entity(`${BELL}--running`)
+    await ha.command({ type: 'config/entity_registry/remove', entity_id })
     const others = `${BELL}--enabled`
     if (version.deleting === 'clears the device') {
       await eventually('the deletion', async () => !Object.hasOwn(await registry(), others))
     } else {
       await eventually('the deletion', async () => !Object.hasOwn(await registry(), `${BELL}--running`))
       expect(await registry()).toHaveProperty(others)
-      home.hub.change('nl.vandermolen.doorbell', { author: { name: 'Somebody Else' } })
+      world.hub.change('nl.vandermolen.doorbell', { author: { name: 'Somebody Else' } })
     }
     await allWell()
   })
 
   test('sees everything unavailable while the bridge is offline, and the same entities afterwards', async () => {
     const before = await registry()
-    await home.bridge.stop()
+    await world.bridge.stop()
     await untilUnavailable(`${HUE}--enabled`)
-    expect((await home.state(`${BRIDGE}--connected`))?.state).toBe('off')
-    const seen = home.observer.seen.length
-    home.startBridge()
+    expect((await ha.state(`${BRIDGE}--connected`))?.state).toBe('off')
+    const seen = world.observer.seen.length
+    world.startBridge()
     await allWell()
-    await home.untilState(`${BRIDGE}--connected`, 'on')
+    await ha.untilState(`${BRIDGE}--connected`, 'on')
     expect(await registry()).toEqual(before)
-    const sent = home.observer.seen.slice(seen).filter(({ topic }) => topic.startsWith('homeassistant/'))
+    const sent = world.observer.seen.slice(seen).filter(({ topic }) => topic.startsWith('homeassistant/'))
     expect(sent.map(({ topic }) => topic)).toEqual([])
   })
 
   test('sees the apps unavailable while the hub is offline, but not the bridge', async () => {
     const before = await registry()
-    const rebooting = home.hub.reboot({ downMs: 4000, version: '8.2.0' })
+    const rebooting = world.hub.reboot({ downMs: 4000, version: '8.2.0' })
     await untilUnavailable(`${HUE}--enabled`)
-    expect((await home.state(`${HUB}--connected`))?.state).toBe('off')
-    expect((await home.state(`${BRIDGE}--connected`))?.state).toBe('on')
+    expect((await ha.state(`${HUB}--connected`))?.state).toBe('off')
+    expect((await ha.state(`${BRIDGE}--connected`))?.state).toBe('on')
     await rebooting
-    await home.untilState(`${HUB}--connected`, 'on')
+    await ha.untilState(`${HUB}--connected`, 'on')
     await allWell()
     expect(await registry()).toEqual(before)
   })
@@ -614,61 +629,61 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     await home.broker.stop()
     await untilUnavailable(`${HUE}--enabled`)
     await home.broker.run()
-    await until('the observer', () => home.observer.ready)
+    await until('the observer', () => world.observer.ready)
     await allWell()
     expect(await registry()).toEqual(before)
   })
 
   test('finds everything again after Home Assistant was offline', async () => {
     const before = await registry()
-    await home.ha.stop()
-    home.hub.disable('com.athom.hue')
-    await home.ha.run()
+    await ha.stop()
+    world.hub.disable('com.athom.hue')
+    await ha.run()
     await allWell()
     expect(await registry()).toEqual(before)
-    await home.untilState(`${HUE}--enabled`, 'off')
-    const seen = home.observer.seen.length
+    await ha.untilState(`${HUE}--enabled`, 'off')
+    const seen = world.observer.seen.length
     const topic = `homeassistant/device/${HUE}/config`
-    const since = () => home.observer.seen.slice(seen)
+    const since = () => world.observer.seen.slice(seen)
     await eventually('the answer to the birth message', () => since().some((message) => message.topic === topic))
     const states = since().filter((message) => /^hub2mqtt\/[a-z]+\/state$/.test(message.topic))
     expect(states.map((message) => message.topic).sort()).toEqual(['hub2mqtt/bridge/state', 'hub2mqtt/home/state'])
   })
 
   test('is asked about an update that was found while Home Assistant or the bridge was offline, until it is skipped', async () => {
-    const update = (await home.entity(`${HUE}--update`)).entity_id
+    const update = (await ha.entity(`${HUE}--update`)).entity_id
     const question = async () =>
-      (await home.ha.notifications()).find(({ notification_id }) => notification_id === `asked_${update}`)?.message
+      (await ha.notifications()).find(({ notification_id }) => notification_id === `asked_${update}`)?.message
     const asked = () => eventually('a question', question)
     const restartBridge = async () => {
-      await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
-      await home.bridge.stop()
+      await ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+      await world.bridge.stop()
       await untilUnavailable(`${HUE}--update`)
-      home.startBridge()
+      world.startBridge()
       await allWell()
     }
     const answer = async (which: 'YES' | 'SKIP') => {
       const action = (await asked()).split(' ').find((word) => word.startsWith(`HUB2MQTT_${which}_`))
       const event_type = 'mobile_app_notification_action'
-      await home.ha.command({ type: 'fire_event', event_type, event_data: { action } })
+      await ha.command({ type: 'fire_event', event_type, event_data: { action } })
     }
-    await home.ha.stop()
+    await ha.stop()
     // YAML would read this version as a number, not as a string.
-    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.10' } })
-    await home.ha.run()
+    world.hub.change('com.athom.hue', { updateAvailable: { version: '8.10' } })
+    await ha.run()
     expect(await asked()).toContain('From 7.0.12 to 8.10.')
     await allWell()
     await restartBridge()
     await answer('SKIP')
-    await home.untilState(`${HUE}--update`, 'off')
+    await ha.untilState(`${HUE}--update`, 'off')
     await restartBridge()
     expect(await question()).toBeUndefined()
-    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.11' } })
-    const installs = home.asked('installFromAppStore')
+    world.hub.change('com.athom.hue', { updateAvailable: { version: '8.11' } })
+    const installs = world.requestCount('installFromAppStore')
     await answer('YES')
-    await eventually('the install', () => home.asked('installFromAppStore') === installs + 1)
-    home.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
-    await home.untilState(`${HUE}--update`, 'off')
+    await eventually('the install', () => world.requestCount('installFromAppStore') === installs + 1)
+    world.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
+    await ha.untilState(`${HUE}--update`, 'off')
   })
 
   test('finds no entries about these tests in the log', () => {
@@ -680,38 +695,34 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       // Home Assistant clears the topic of a removed device for each disabled entity, and receives its own message.
       new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
-    expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
-    expect(home.ha.lines.filter((line) => /(WARNING|ERROR) .*\[homeassistant\.helpers\.template/.test(line))).toEqual(
-      [],
-    )
+    expect(ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
+    expect(ha.lines.filter((line) => /(WARNING|ERROR) .*\[homeassistant\.helpers\.template/.test(line))).toEqual([])
   })
 
   test('can distinguish the same app of two hubs, keeps the entity ids, and sees a removed hub disappear', async () => {
     const before = await registry()
-    await using cabin = await Home.cabin()
-    await home.bridge.stop()
-    home.startBridge({ HUB2MQTT_HUB_NAME: 'cabin', HUB2MQTT_HUB_URL: cabin.url, HUB2MQTT_HUB_API_KEY: KEY })
+    await using cabin = await startCabin()
+    await world.restart({ HUB_NAME: 'cabin', HUB_URL: cabin.url, HUB_API_KEY: KEY })
     await eventually('the other hub', async () =>
-      (await home.ha.entities()).some(({ unique_id }) => unique_id === `${CABIN}--com_athom_hue--enabled`),
+      (await ha.entities()).some(({ unique_id }) => unique_id === `${CABIN}--com_athom_hue--enabled`),
     )
-    await eventually('the name', async () => (await home.device(HUE)).name === 'Lumen Lights (Home)')
-    expect((await home.device(`${CABIN}--com_athom_hue`)).name).toBe('Lumen Lights (Cabin)')
+    await eventually('the name', async () => (await ha.device(HUE)).name === 'Lumen Lights (Home)')
+    expect((await ha.device(`${CABIN}--com_athom_hue`)).name).toBe('Lumen Lights (Cabin)')
     expect(await registry()).toMatchObject(before)
-    expect((await home.entity(`${CABIN}--com_athom_hue--enabled`)).entity_id).toBe('switch.lumen_lights_cabin')
-    await home.bridge.stop()
-    home.startBridge()
+    expect((await ha.entity(`${CABIN}--com_athom_hue--enabled`)).entity_id).toBe('switch.lumen_lights_cabin')
+    await world.restart()
     await allWell()
-    await eventually('the name', async () => (await home.device(HUE)).name === 'Lumen Lights')
+    await eventually('the name', async () => (await ha.device(HUE)).name === 'Lumen Lights')
     expect(await registry()).toEqual(before)
   })
 
   test('keeps every entity when the discovery format changes, and changes back', async () => {
     const before = await registry()
-    const complaints = home.ha.complaints().length
+    const complaints = ha.complaints().length
     for (const form of ['component', 'device']) {
-      await home.bridge.stop()
+      await world.bridge.stop()
       await untilUnavailable(`${BELL}--enabled`)
-      home.startBridge({ HUB2MQTT_DISCOVERY_FORMAT: form })
+      world.startBridge({ DISCOVERY_FORMAT: form })
       await allWell()
       await vi.waitFor(async () => {
         const held = [...(await retainedOn(home.broker.port)).keys()].filter((topic) => topic.endsWith('/config'))
@@ -723,7 +734,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     // Ignore the message that Home Assistant logs for each device after it has moved the components to other topics.
     const harmless = (line: string) => line.includes('No device components to cleanup for hub2mqtt-')
     expect(
-      home.ha
+      ha
         .complaints()
         .slice(complaints)
         .filter((line) => !harmless(line)),
@@ -733,14 +744,14 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   test('finds the entity ids of a hub again that was replaced while the bridge was offline', async () => {
     await allWell()
     const before = await registry()
-    await home.bridge.stop()
-    await home.hub.reboot({ id: 'replacement' })
+    await world.bridge.stop()
+    await world.hub.reboot({ id: 'replacement' })
     // The bridge reads this list twice before it clears the devices of the former hub.
-    home.hub.uninstall('com.parkstreet.weather')
-    home.startBridge()
+    world.hub.uninstall('com.parkstreet.weather')
+    world.startBridge()
     const replaced = (uniqueId: string) => uniqueId.replace(HUB.slice('hub2mqtt--'.length), 'replacement')
     for (const uniqueId of [`${HUE}--enabled`, `${HUE}--problem`, `${HUB}--connected`, `${BRIDGE}--last_start`]) {
-      const entity = () => home.entity(replaced(uniqueId)).catch(() => undefined)
+      const entity = () => ha.entity(replaced(uniqueId)).catch(() => undefined)
       expect((await eventually(uniqueId, entity)).entity_id).toBe(before[uniqueId])
     }
   })

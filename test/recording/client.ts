@@ -12,15 +12,10 @@ export class Client implements AsyncDisposable {
   #marker = ''
   #onMarker = () => {}
   #observer: Observer | undefined
-  readonly #broker: BrokerKind
-
-  private constructor(broker: BrokerKind) {
-    this.#broker = broker
-  }
 
   /** Uses MQTT 5 for Mosquitto, and 3.1.1 for the embedded broker. */
   static async connect(port: number, broker: BrokerKind, filter: readonly string[]): Promise<Client> {
-    const client = new Client(broker)
+    const client = new Client()
     const protocol = broker === 'mosquitto' ? '5' : '3.1.1'
     const onMessage = ({ packet }: { readonly packet: IPublishPacket }) => client.#take(packet)
     // With `retainAsPublished`, MQTT 5 shows whether a live message was published with the retain flag.
@@ -38,13 +33,8 @@ export class Client implements AsyncDisposable {
   }
 
   /** Resolves when the publish is acknowledged. With MQTT 3.1.1, properties are left out. */
-  async publish(
-    topic: string,
-    payload: string | Buffer,
-    { properties, ...options }: IClientPublishOptions = {},
-  ): Promise<void> {
-    const more = properties !== undefined && this.#broker === 'mosquitto' ? { properties } : {}
-    await this.#observer?.publish(topic, payload, { ...options, ...more })
+  async publish(topic: string, payload: string | Buffer, options?: IClientPublishOptions): Promise<void> {
+    await this.#observer?.publish(topic, payload, options)
   }
 
   /** Resolves when this marker is the latest one. Does not poll, because a recording waits for thousands of markers. */

@@ -25,5 +25,5 @@ export async function record(kind: BrokerKind): Promise<Recording> {
   await reloads(theatre, later)
   await others(theatre)
   await restarts(theatre, later)
-  return theatre.recording()
+  return theatre.recording(kind)
 }

@@ -30,7 +30,6 @@ const PROBE = 'hub2mqtt/bridge/probe'
 type Hubs = Readonly<Record<HubName, SteppedHub>>
 
 interface Parts extends Pick<RecorderOptions, 'join'> {
-  readonly kind: BrokerKind
   readonly line: TcpProxy
   readonly hubs: Hubs
   readonly watcher: Client
@@ -45,7 +44,6 @@ export class Theatre implements AsyncDisposable {
   /** A client that receives all messages. */
   readonly watcher: Client
   readonly asker: Client
-  readonly #kind: BrokerKind
   readonly #open: AsyncDisposableStack
   readonly #recorder: Recorder
   #bridge: RunningBridge | undefined
@@ -53,17 +51,15 @@ export class Theatre implements AsyncDisposable {
   #isThere = false
   #markers = 0
 
-  private constructor({ kind, line, hubs, watcher, asker, join, open }: Parts) {
-    this.#kind = kind
+  private constructor({ line, hubs, watcher, asker, join, open }: Parts) {
     this.#open = open
     this.line = line
     this.hubs = hubs
     this.watcher = watcher
     this.asker = asker
-    const addresses = Object.entries(hubs).map(
-      ([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`] as const,
+    const named = new Map(
+      Object.entries(hubs).map(([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`]),
     )
-    const named = new Map(addresses)
     this.#recorder = new Recorder({
       clients: { watcher, asker },
       join,
@@ -80,7 +76,7 @@ export class Theatre implements AsyncDisposable {
     const watcher = open.use(await join(['#']))
     const asker = open.use(await join(['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']))
     const line = open.use(await TcpProxy.to(port))
-    return new Theatre({ kind, line, hubs, watcher, asker, join, open: open.move() })
+    return new Theatre({ line, hubs, watcher, asker, join, open: open.move() })
   }
 
   /** Resolves when the bridge is online. Its hubs might not be connected yet. */
@@ -119,10 +115,6 @@ export class Theatre implements AsyncDisposable {
   async say(topic: string, payload: string, { retain }: { readonly retain: boolean }): Promise<void> {
     await this.asker.publish(topic, payload, { retain })
     await this.rest()
-  }
-
-  until(what: string, probe: () => boolean | undefined): Promise<boolean> {
-    return until(what, probe, TIMEOUT_MS)
   }
 
   async shows(topic: string, text: string): Promise<void> {
@@ -195,7 +187,7 @@ export class Theatre implements AsyncDisposable {
     const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
     for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity
-      await this.until('no timer to be due', () => !this.clock.busy)
+      await until('no timer to be due', () => !this.clock.busy, TIMEOUT_MS)
       await this.#roundTrip()
       // Wait, because a request between bridge and hub may take longer than a few round trips.
       await setTimeout(ROUND_MS)
@@ -220,9 +212,9 @@ export class Theatre implements AsyncDisposable {
     const states = this.watcher.texts(STATE).length
     this.#isThere = false
     cause()
-    await this.until('another connection', () => {
-      return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(states).at(-1) === 'online'
-    })
+    const isBack = () =>
+      this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(states).at(-1) === 'online'
+    await until('another connection', isBack, TIMEOUT_MS)
     this.#isThere = true
     await this.rest()
   }
@@ -231,7 +223,7 @@ export class Theatre implements AsyncDisposable {
   async cut(): Promise<void> {
     this.#isThere = false
     this.line.cut()
-    await this.until('the will', () => this.watcher.last(STATE) === 'offline')
+    await until('the will', () => this.watcher.last(STATE) === 'offline', TIMEOUT_MS)
     await this.rest()
   }
 
@@ -239,7 +231,7 @@ export class Theatre implements AsyncDisposable {
     this.line.refuse(false)
     await this.reach('a connection', () => this.line.open > 0)
     // Do not advance the clock here, because the bridge would repeat requests to a slow broker.
-    await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
+    await until('the bridge', () => this.watcher.last(STATE) === 'online', TIMEOUT_MS)
     this.#isThere = true
     await this.rest()
   }
@@ -252,8 +244,8 @@ export class Theatre implements AsyncDisposable {
     await this.#recorder.write(name, lastOnly)
   }
 
-  recording(): Recording {
-    return this.#recorder.recording(this.#kind)
+  recording(kind: BrokerKind): Recording {
+    return this.#recorder.recording(kind)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,11 +1,10 @@
-/** The environment of a test: an emulated hub, a real broker, the bridge, and an observer. */
+/** The environment of a test: an emulated hub, a real broker, bridges between them, and an observer. */
 import type { IClientPublishOptions } from 'mqtt'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
-import { AnyWorld, type Parts } from './any-world.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
 import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from './brokers.ts'
 import { JumpClock } from './jump-clock.ts'
-import { type Login, Observer } from './observer.ts'
+import { Observer, type ObserverOptions } from './observer.ts'
 import { until } from './until.ts'
 
 export const KEY = 'key-for-tests'
@@ -23,48 +22,61 @@ export interface Answer {
   readonly replayed?: true
 }
 
-export interface WorldOptions {
+type Env = Readonly<Record<string, string>>
+type Bridge = AsyncDisposable & Pick<RunningBridge, 'stop' | 'ended'>
+/** Starts a bridge, in this process or as a separate process. */
+type Run<B> = (env: Env, clock: JumpClock) => B
+
+interface OpenOptions {
   /** The kind of broker to start, or a broker that the test starts and stops itself. */
   readonly broker?: BrokerKind | Mosquitto
   /** The options of the emulated hub. By default, it has one key with all scopes. */
   readonly hub?: EmulatedHubOptions
   /** The configuration as environment variables, without `HUB2MQTT_`. */
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Env
+  readonly observer?: ObserverOptions
+}
+
+export interface WorldOptions extends OpenOptions {
   readonly file?: string
   /** The address of the app store; default: the public app store. */
   readonly storeUrl?: string
   /** Returns a random number from 0 to 1; default: `Math.random`. */
   readonly random?: () => number
-  readonly login?: Login
 }
+
+export type Parts<K extends Broker> = Pick<World<Bridge, K>, 'hub' | 'broker' | 'observer'>
 
 /** A jump of the clock that is longer than any delay in the bridge, and shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
 /** Topics that `quiet` ignores: those of commands and answers, and those with messages that are repeated regularly. */
 const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
-type Env = Readonly<Record<string, string>>
-type Bridge = AsyncDisposable & Pick<RunningBridge, 'stop' | 'ended'>
-type Run<B> = (env: Env, clock: JumpClock) => B
-
-export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHub, B> {
+export class World<B extends Bridge = RunningBridge, K extends Broker = Broker> implements AsyncDisposable {
+  readonly hub: EmulatedHub
+  readonly broker: K
+  readonly observer: Observer
+  /** The bridges, the oldest first. */
+  readonly bridges: B[] = []
   readonly env: Env
-  readonly #runBridge: Run<B>
+  readonly #run: Run<B>
+  readonly #open: AsyncDisposableStack
   #base = 'hub2mqtt'
   /** The clock of a bridge in this process: the system's clock, until the test moves it. */
   readonly clock = new JumpClock()
 
-  private constructor(parts: Parts<EmulatedHub, Broker>, env: Env, run: Run<B>, open: AsyncDisposableStack) {
-    super(parts, open)
-    this.env = {
-      HUB_URL: parts.hub.url,
-      HUB_API_KEY: KEY,
-      HUB_POLL_INTERVAL: '2s',
-      HUB_POLL_INTERVAL_FALLBACK: '1s',
-      MQTT_URL: parts.broker.url,
-      ...env,
-    }
-    this.#runBridge = run
+  /** @param open closes everything that the world uses, after the bridges */
+  protected constructor(parts: Parts<K>, env: Env, run: Run<B>, open: AsyncDisposableStack) {
+    this.hub = parts.hub
+    this.broker = parts.broker
+    this.observer = parts.observer
+    this.env = env
+    this.#run = run
+    this.#open = open
+    open.defer(async () => {
+      await using bridges = new AsyncDisposableStack()
+      for (const bridge of this.bridges) bridges.use(bridge)
+    })
   }
 
   /** Resolves when the bridge and its hub are online and the realtime channel is connected. */
@@ -73,18 +85,40 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
   }
 
   /** Like `start`, but `run` starts the bridge. */
-  static async with<B extends Bridge>(run: Run<B>, options: WorldOptions): Promise<World<B>> {
-    const { broker: wanted = BROKERS[0], hub: hubOptions, login, env = {} } = options
+  static async with<B extends Bridge>(run: Run<B>, options: OpenOptions): Promise<World<B>> {
+    await using open = new AsyncDisposableStack()
+    const world = open.use(await World.open(run, options))
+    world.startBridge()
+    await world.ready()
+    open.move()
+    return world
+  }
+
+  /** Like `with`, but does not start a bridge yet. */
+  static async open<B extends Bridge>(run: Run<B>, options: OpenOptions): Promise<World<B>> {
+    const { broker: wanted = BROKERS[0], hub: hubOptions, observer: login, env } = options
     await using open = new AsyncDisposableStack()
     const keys = { [KEY]: ALL_SCOPES }
     const hub = open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', ...hubOptions }))
     const broker = open.use(typeof wanted === 'string' ? await startBroker(wanted) : wanted)
     const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
     const observer = open.use(await Observer.on(broker.port, { protocol, ...login }))
-    const world = new World({ hub, broker, observer }, env, run, open)
-    world.#run({})
-    await world.ready()
-    return world.keep(open)
+    const own = { HUB_URL: hub.url, HUB_API_KEY: KEY, HUB_POLL_INTERVAL: '2s', HUB_POLL_INTERVAL_FALLBACK: '1s' }
+    return new World({ hub, broker, observer }, { ...own, MQTT_URL: broker.url, ...env }, run, open.move())
+  }
+
+  get bridge(): B {
+    const bridge = this.bridges.at(-1)
+    if (bridge === undefined) throw new Error('no bridge was started')
+    return bridge
+  }
+
+  startBridge(changes: Env = {}): B {
+    const env = { ...this.env, ...changes }
+    this.#base = env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
+    const bridge = this.#run(env, this.clock)
+    this.bridges.push(bridge)
+    return bridge
   }
 
   /** Waits until the bridge is ready; fails as soon as the bridge ends. */
@@ -104,7 +138,7 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
   async restart(env: Env = {}): Promise<void> {
     await this.bridge.stop()
     await this.#untilState('offline')
-    this.#run(env)
+    this.startBridge(env)
   }
 
   async restartUntilReady(env?: Env): Promise<void> {
@@ -170,11 +204,6 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
 
-  #run(env: Env): void {
-    this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
-    this.bridges.push(this.#runBridge({ ...this.env, ...env }, this.clock))
-  }
-
   /** Waits for an answer of the bridge, but rejects if the bridge ends earlier. */
   #unlessEnded<T>(waiting: Promise<T>): Promise<T> {
     return Promise.race([waiting, this.bridge.ended])
@@ -187,6 +216,10 @@ export class World<B extends Bridge = RunningBridge> extends AnyWorld<EmulatedHu
       // A separate process takes seconds to start on a busy machine.
       30_000,
     )
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
   }
 
   async #online(): Promise<void> {

@@ -45,7 +45,7 @@ export function broker(
     await after(random.int(1000, 3000))
     if (steadyMs !== undefined) {
       await after(steadyMs)
-      const times = world.onlineAt.filter((at) => at >= since).length
+      const times = world.watch.onlineAt.filter((at) => at >= since).length
       // The bridge may be online twice: after its start, and after it has found out which messages end the connection.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
@@ -55,7 +55,7 @@ export function broker(
 
 async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = async () => {
-    if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
+    if (!world.bridge.alive || (world.watch.onlineAt.at(-1) ?? 0) > since) return true
     // Read the state from the broker, because the watcher misses messages if the broker accepts only small packets.
     const retained = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return retained?.get(`${BASE}/bridge/state`) === 'online'
@@ -76,7 +76,7 @@ const embedded: Fault['run'] = async ({ world }) => {
   const [app = ''] = publishedApps
   await bridge.stop('SIGTERM')
   const port = await freePort()
-  const own = world.startBridge({ HUB2MQTT_MQTT_URL: undefined, HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
+  const own = world.startBridge({ MQTT_URL: '', MQTT_EMBEDDED_PORT: String(port) })
   const end = world.gateway.rule(({ method, path }) =>
     method === 'GET' && path.endsWith('/setting')
       ? { change: (answer) => ({ ...answer, text: JSON.stringify({ [PUBLISHED_SETTING]: 'x'.repeat(BIG) }) }) }
@@ -84,7 +84,7 @@ const embedded: Fault['run'] = async ({ world }) => {
   )
   try {
     await own.untilPort(port)
-    await using observer = await Observer.on(port, world.bridgeLogin)
+    await using observer = await Observer.on(port, { username: 'bridge', password: world.secrets.password })
     const has = (topic: string, count: number) => () => !own.alive || observer.texts(topic).length >= count
     const home = `${BASE}/home/state`
     await until(home, () => !own.alive || observer.last(home) === 'online', ONLINE_MS)

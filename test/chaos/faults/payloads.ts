@@ -92,7 +92,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
 
 /** Puts the API key at the end of strings that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
-  const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
+  const long = (length: number) => 'x'.repeat(length - world.secrets.key.length + random.int(1, 2)) + world.secrets.key
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }
   world.gateway.rule((request) => {
     if (request.method === 'POST' || request.method === 'PUT') return json({ error: long(200) }, 400)

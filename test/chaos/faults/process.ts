@@ -33,7 +33,7 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
 }
 
 /** Returns a client id that no bridge of an earlier episode in this world has used. */
-const otherClientId = (world: World) => ({ HUB2MQTT_MQTT_CLIENT_ID: `beside-${world.bridge.pid}` })
+const otherClientId = (world: World) => ({ MQTT_CLIENT_ID: `beside-${world.bridge.pid}` })
 
 function besideAnother(envIn: (world: World) => Readonly<Record<string, string>> = () => ({})): Fault['run'] {
   return async ({ world, random }) => {
@@ -54,7 +54,7 @@ async function replacedForAWhile({ world, random }: Scene): Promise<void> {
     asleep: [() => first.signal('SIGSTOP'), () => first.signal('SIGCONT')],
   } as const
   const second = world.startBridge({
-    HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${world.broker.port}`,
+    MQTT_URL: `mqtt://127.0.0.1:${world.broker.port}`,
     ...otherClientId(world),
   })
   await second.untilLine(STANDS_BY)
@@ -133,9 +133,9 @@ export const PROCESS_FAULTS: Faults = {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
-        world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
+        world.startBridge({ MQTT_KEEPALIVE: '60s' })
         // Do not use `calm`, which could fail: under load, the retained messages may never match the hub's state.
-        await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
+        await until('online', () => world.realtimeIsUp && (world.watch.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')
       for (let left = 60; left > 0; left -= 1) {
@@ -215,12 +215,12 @@ export const PROCESS_FAULTS: Faults = {
     world.brokerProxy.heal()
   }),
   'started with names that do not resolve': local(
-    misconfigured({ HUB2MQTT_HUB_URL: 'http://hub.invalid', HUB2MQTT_MQTT_URL: 'mqtt://broker.invalid' }),
+    misconfigured({ HUB_URL: 'http://hub.invalid', MQTT_URL: 'mqtt://broker.invalid' }),
   ),
   'started with wrong credentials': local(
-    misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key', HUB2MQTT_MQTT_PASSWORD: 'not-the-password' }),
+    misconfigured({ HUB_API_KEY: 'not-the-key', MQTT_PASSWORD: 'not-the-password' }),
   ),
-  'started with the wrong key': local(misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key' })),
+  'started with the wrong key': local(misconfigured({ HUB_API_KEY: 'not-the-key' })),
   'two bridges with different client ids': local(besideAnother(otherClientId)),
   'two bridges': local(besideAnother(), { agreeMs: 80_000, slow: true }),
 }

@@ -67,11 +67,11 @@ export const RELOADS: Faults = {
   'reload adds and removes a hub': reload(async (scene) => {
     const { world } = scene
     await using second = await EmulatedHub.start({
-      keys: { [world.apiKey]: ['hub.app'] },
+      keys: { [world.secrets.key]: ['hub.app'] },
       apps: population(20),
       settleMs: 0,
     })
-    await changed(() => ({ hubs: { second: { url: second.url, api_key: world.apiKey } } }))(scene)
+    await changed(() => ({ hubs: { second: { url: second.url, api_key: world.secrets.key } } }))(scene)
   }),
   'reload of a broken file': reload(
     changed(({ random }) =>

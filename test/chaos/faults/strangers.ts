@@ -2,6 +2,8 @@
 import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
+import { variables } from '../../support/bridge.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { appTopic, hubTopic, read } from '../commands.ts'
@@ -72,14 +74,16 @@ export const STRANGERS: Faults = {
     async (scene) => {
       const { world, random } = scene
       await using other = await EmulatedHub.start({
-        keys: { [world.apiKey]: ['hub.app', 'hub.speech'] },
+        keys: { [world.secrets.key]: ['hub.app', 'hub.speech'] },
         apps: population(14).map((app) => ({ ...app, id: app.id.replace('population', 'elsewhere') })),
         settleMs: 0,
         flavour: 'older',
       })
       // Wait, because after another fault the first bridge may be disconnected, and the second could not detect it.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
-      const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
+      const env = variables({ ...world.env, HUB_URL: other.url, MQTT_CLIENT_ID: 'a-neighbour' })
+      // The checkers ignore this bridge, because it is not in the list of the world.
+      await using second = new BridgeProcess({ env, config: world.configPath })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)
       await after(random.int(2500, 5000))
       await second.stop(random.pick(['SIGTERM', 'SIGKILL'] as const))

@@ -62,7 +62,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'leaves-late': {
     fault: 'hub slow to show who it is',
     caughtBy: ['executed late'],
-    env: { HUB2MQTT_HUB_TIMEOUT: '8s' },
+    env: { HUB_TIMEOUT: '8s' },
     longRuns: true,
   },
   'unhandled-rejection': { fault: 'nothing for a while', caughtBy: ['process'] },

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, test } from 'vitest'
 import { CHECK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
-import { APP, Street } from '../../cluster/rollout/street.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { APP, Fleet } from '../../support/fleet.ts'
 import type { JumpClock } from '../../support/jump-clock.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
@@ -36,16 +36,16 @@ const checkUntil = (clock: JumpClock, what: string, probe: () => boolean) => {
   }
   return until(what, checkAndProbe, 10_000, 100)
 }
-/** Creates an empty hubs folder for bridges of a street. Each added file names the street's first hub. */
-async function hubsIn(street: Street) {
-  const { path } = street.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
+/** Creates an empty hubs folder for bridges of a fleet. Each added file names the fleet's first hub. */
+async function hubsIn(fleet: Fleet) {
+  const { path } = fleet.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
   const fileOf = (name: string) => join(path, `${name}.yaml`)
   return {
     /** The published state of the hub with this name. */
-    state: (name: string) => street.observer.last(`hub2mqtt/${name}/state`),
-    add: (name: string) => writeFileSync(fileOf(name), `url: "${street.hub('h0').url}"\napi_key: "${KEY}"\n`),
+    state: (name: string) => fleet.observer.last(`hub2mqtt/${name}/state`),
+    add: (name: string) => writeFileSync(fileOf(name), `url: "${fleet.hub('h0').url}"\napi_key: "${KEY}"\n`),
     remove: (name: string) => rmSync(fileOf(name)),
-    begin: (file = '') => startBridge({ MQTT_URL: street.broker.url, HUBS_DIR: path }, file, street.clock),
+    begin: (file = '') => startBridge({ MQTT_URL: fleet.broker.url, HUBS_DIR: path }, file, fleet.clock),
   }
 }
 const events = (world: World) => world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))
@@ -72,23 +72,23 @@ describe.concurrent('a configuration that is read again changes while running', 
   })
 
   it('the hubs: each is added and removed with its file in their folder, without a signal', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const { state, add, remove, begin } = await hubsIn(street)
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const { state, add, remove, begin } = await hubsIn(fleet)
     add('home')
     await using bridge = begin()
     await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
     add('attic')
-    await checkUntil(street.clock, 'the new file', () => reads(bridge) === 1)
+    await checkUntil(fleet.clock, 'the new file', () => reads(bridge) === 1)
     await until('the second hub', () => state('attic') === 'online')
     remove('home')
-    await checkUntil(street.clock, 'the removed file', () => reads(bridge) === 2)
-    await noTopicsOf(street, 'home')
+    await checkUntil(fleet.clock, 'the removed file', () => reads(bridge) === 2)
+    await noTopicsOf(fleet, 'home')
   })
 
   it('the hubs: a folder that is empty for less than a minute, while running or at the start, clears nothing', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const { observer, clock } = street
-    const { state, add, remove, begin } = await hubsIn(street)
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const { observer, clock } = fleet
+    const { state, add, remove, begin } = await hubsIn(fleet)
     const GUARDED = 'guard: {watch: ["*"]}\n'
     add('home')
     const bridge = begin(GUARDED)
@@ -98,7 +98,7 @@ describe.concurrent('a configuration that is read again changes while running', 
     await until('the guardian', () => observer.last(remembered) !== undefined)
     await observer.publish(`hub2mqtt/home/app/${APP}/cmd/guard`, 'OFF')
     const topics = async () => {
-      const held = await retainedOn(street.broker.port)
+      const held = await retainedOn(fleet.broker.port)
       return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
     }
     await until('the control', () => observer.last(remembered)?.includes('"off"') === true)
@@ -121,12 +121,12 @@ describe.concurrent('a configuration that is read again changes while running', 
     remove('home')
     await checkUntil(clock, 'the second warning', () => said(next) === 2)
     clock.jump(EMPTY_MS)
-    await noTopicsOf(street, 'home')
+    await noTopicsOf(fleet, 'home')
   })
 
   it('the hubs: retained messages that a run with an empty folder leaves are cleared by the next run', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const { state, add, remove, begin } = await hubsIn(street)
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const { state, add, remove, begin } = await hubsIn(fleet)
     const names = ['home', 'attic']
     for (const name of names) add(name)
     await using first = begin()
@@ -136,27 +136,27 @@ describe.concurrent('a configuration that is read again changes while running', 
     await using second = begin()
     await until('the bridge', () => state('bridge') === 'online')
     await second.stop()
-    expect(await topicsOf(street, 'attic')).not.toEqual([])
+    expect(await topicsOf(fleet, 'attic')).not.toEqual([])
     add('home')
     await using _third = begin()
-    await noTopicsOf(street, 'attic')
-    expect(await topicsOf(street, 'home')).not.toEqual([])
+    await noTopicsOf(fleet, 'attic')
+    expect(await topicsOf(fleet, 'home')).not.toEqual([])
   })
 
   it('the hubs: one with two names is in Home Assistant under the first name, until that name is removed', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const { url } = street.hub('h0')
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const { url } = fleet.hub('h0')
     const config = (...names: string[]) =>
       `hubs:\n${names.map((name) => `  ${name}: {url: "${url}", api_key: "${KEY}"}\n`).join('')}`
     const namesTold = async () => {
-      const held = await retainedOn(street.broker.port)
+      const held = await retainedOn(fleet.broker.port)
       const devices = [...held].filter(([topic]) => topic.startsWith('homeassistant/device/'))
       return new Set(devices.flatMap(([, payload]) => payload.match(/(?<=hub2mqtt\/)(home|attic)(?=\/state)/g) ?? []))
     }
-    await using bridge = startBridge({ MQTT_URL: street.broker.url }, config('home', 'attic'))
+    await using bridge = startBridge({ MQTT_URL: fleet.broker.url }, config('home', 'attic'))
     const warnings = () => bridge.lines.filter((line) => line.includes('configured twice'))
     await until('the warning', () => warnings().length > 0)
-    const connected = (name: string) => street.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
+    const connected = (name: string) => fleet.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
     await until('both names', () => connected('home') && connected('attic'))
     const [first, ...others] = await namesTold()
     expect(others).toEqual([])
@@ -169,14 +169,14 @@ describe.concurrent('a configuration that is read again changes while running', 
 
 describe.concurrent('a configuration that is read again', () => {
   it('and deliberately names no hub clears all of them, and the bridge continues', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const hub = `hubs: {home: {url: "${street.hub('h0').url}", api_key: "${KEY}"}}`
-    await using bridge = startBridge({ MQTT_URL: street.broker.url }, hub)
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const hub = `hubs: {home: {url: "${fleet.hub('h0').url}", api_key: "${KEY}"}}`
+    await using bridge = startBridge({ MQTT_URL: fleet.broker.url }, hub)
     await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')))
     bridge.reload('hubs: {}')
-    await noTopicsOf(street, 'home')
-    await street.observer.publish('hub2mqtt/home/cmd/refresh', '')
-    await until('its answer', () => street.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
+    await noTopicsOf(fleet, 'home')
+    await fleet.observer.publish('hub2mqtt/home/cmd/refresh', '')
+    await until('its answer', () => fleet.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
     bridge.reload('mqtt: {}')
     await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
   })
@@ -270,7 +270,7 @@ describe.concurrent('a secret that was rotated', () => {
     await using world = await start('', {
       broker,
       env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
-      login: { username: 'watcher', password: 'w' },
+      observer: { username: 'watcher', password: 'w' },
     })
     secret('password', 'new-password')
     await broker.configure({ users: { bridge: 'new-password', watcher: 'w' }, persistent: true })

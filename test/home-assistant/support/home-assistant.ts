@@ -1,6 +1,7 @@
 /** A real Home Assistant in a separate process, set up as a user would do it, and queried over its own interfaces. */
 import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import { freePort } from '../../support/ports.ts'
 import { Process } from '../../support/process.ts'
 import { until } from '../../support/until.ts'
@@ -169,6 +170,38 @@ export class HomeAssistant implements AsyncDisposable {
 
   devices(): Promise<RegisteredDevice[]> {
     return this.command<RegisteredDevice[]>({ type: 'config/device_registry/list' })
+  }
+
+  async device(objectId: string): Promise<RegisteredDevice> {
+    const found = (await this.devices()).find(({ identifiers }) => identifiers[0]?.[1] === objectId)
+    if (found === undefined) throw new Error(`no device ${objectId}`)
+    return found
+  }
+
+  async entity(uniqueId: string): Promise<RegisteredEntity> {
+    const found = (await this.entities()).find(({ unique_id }) => unique_id === uniqueId)
+    if (found === undefined) throw new Error(`no entity ${uniqueId}`)
+    return found
+  }
+
+  async state(uniqueId: string): Promise<State | undefined> {
+    const { entity_id } = await this.entity(uniqueId)
+    return (await this.states()).get(entity_id)
+  }
+
+  async untilState(uniqueId: string, wanted: string, timeout = 30_000): Promise<State> {
+    const { entity_id } = await this.entity(uniqueId)
+    const isThere = async () => {
+      const state = (await this.states()).get(entity_id)
+      if (state?.state !== wanted) throw new Error(`${entity_id} is ${state?.state}, not ${wanted}`)
+      return state
+    }
+    return vi.waitFor(isThere, { timeout })
+  }
+
+  /** Calls a service of Home Assistant for an entity. */
+  async use(service: string, uniqueId: string, data?: Readonly<Record<string, unknown>>): Promise<void> {
+    await this.call(service, (await this.entity(uniqueId)).entity_id, data)
   }
 
   notifications(): Promise<Notification[]> {

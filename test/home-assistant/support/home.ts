@@ -1,20 +1,17 @@
-/** A home: an emulated hub, a broker, the bridge as a process, and a real Home Assistant. */
+/** A real Home Assistant, connected to the broker of a world with the bridge as a process. */
 import { readFileSync } from 'node:fs'
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
 import { DEFAULT_APPS } from '../../../src/emulator/population.ts'
-import { AnyWorld, type Parts } from '../../support/any-world.ts'
+import { variables } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
-import { Observer } from '../../support/observer.ts'
-import { HomeAssistant, type RegisteredDevice, type RegisteredEntity, type State } from './home-assistant.ts'
+import { temporaryFile } from '../../support/temporary-file.ts'
+import { KEY, World } from '../../support/world.ts'
+import { HomeAssistant, type RegisteredEntity } from './home-assistant.ts'
 import { installHomeAssistant } from './installation.ts'
 import type { TestedVersion } from './versions.ts'
 
-export const KEY = 'key-for-tests'
 export const HUB = 'hub2mqtt--5f0c8a1b2d3e4f5061728394'
 export const BRIDGE = 'hub2mqtt-bridge--5f0c8a1b2d3e4f5061728394'
 
@@ -66,12 +63,14 @@ export const VACUUM = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--se_norrsken_vacuum'
 export const WEATHER = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--com_parkstreet_weather'
 
 const SETTINGS = `
-  com.athom.hue:
-    transition: { type: number, min: 0, max: 5000 }
-    night: switch
-    mode: { type: select, options: [calm, "{{ party }}"], name: Mood }
-    greeting: text
-    pin: password
+settings:
+  publish:
+    com.athom.hue:
+      transition: { type: number, min: 0, max: 5000 }
+      night: switch
+      mode: { type: select, options: [calm, "{{ party }}"], name: Mood }
+      greeting: text
+      pin: password
 `
 
 /** The blueprint for users who choose only the apps. */
@@ -96,95 +95,39 @@ export const PUBLIC_URL = 'https://home.example.org/hub2mqtt'
 
 export const CABIN = 'hub2mqtt--00000000000000000000cab1'
 
-export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
-  readonly ha: HomeAssistant
-  /** Entities that were registered before the current bridge ran; the user changed some of them. */
-  readonly legacy: readonly RegisteredEntity[]
-  readonly #config: string
+export type Home = Awaited<ReturnType<typeof startHome>>
 
-  private constructor(
-    parts: Parts<EmulatedHub, Mosquitto>,
-    ha: HomeAssistant,
-    legacy: Home['legacy'],
-    config: string,
-    open: AsyncDisposableStack,
-  ) {
-    super(parts, open)
-    this.ha = ha
-    this.legacy = legacy
-    this.#config = config
-  }
+/** Starts everything. `legacy` are the entities that were registered before; the user changed some of them. */
+export async function startHome(version: TestedVersion) {
+  await using open = new AsyncDisposableStack()
+  const installation = await installHomeAssistant(version)
+  const broker = await Mosquitto.start({ persistent: true })
+  const run = (env: Readonly<Record<string, string>>) => new BridgeProcess({ config, env: variables(env) })
+  const world = open.use(
+    await World.open(run, {
+      hub: { keys: { [KEY]: ['homey'] }, apps: [...DEFAULT_APPS, ...HOSTILE], settleMs: 200 },
+      broker,
+      observer: { reconnects: true },
+      env: { HTTP_PORT: '0', HTTP_PUBLIC_URL: PUBLIC_URL },
+    }),
+  )
+  // The hub is also in the file, so that the variables can add a second hub.
+  const hubs = `hubs: {home: {url: "${world.hub.url}", api_key: ${KEY}}}`
+  const config = await temporaryFile(open, 'hub2mqtt.yaml', hubs + SETTINGS)
+  const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES, ASK_BEFORE_AN_UPDATE]))
+  const earlier = { ...EARLIER, [`homeassistant/device/${LEGACY_DEVICE}/config`]: JSON.stringify(LEGACY) }
+  for (const [topic, payload] of Object.entries(earlier)) await world.observer.publish(topic, payload, { retain: true })
+  const legacy = await settle(ha, Object.values(earlier))
+  world.startBridge()
+  const parts = open.move()
+  return { world, broker, ha, legacy, [Symbol.asyncDispose]: () => parts.disposeAsync() }
+}
 
-  static async start(version: TestedVersion): Promise<Home> {
-    await using open = new AsyncDisposableStack()
-    const installation = await installHomeAssistant(version)
-    const apps = [...DEFAULT_APPS, ...HOSTILE]
-    const keys = { [KEY]: ['homey'] }
-    const hub = open.use(await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 }))
-    const broker = open.use(await Mosquitto.start({ persistent: true }))
-    const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES, ASK_BEFORE_AN_UPDATE]))
-    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
-    const config = join(path, 'hub2mqtt.yaml')
-    await writeFile(config, configuration(hub.url, broker.url), { mode: 0o600 })
-    const observer = open.use(await Observer.on(broker.port, { reconnects: true }))
-    const earlier = { ...EARLIER, [`homeassistant/device/${LEGACY_DEVICE}/config`]: JSON.stringify(LEGACY) }
-    for (const [topic, payload] of Object.entries(earlier)) await observer.publish(topic, payload, { retain: true })
-    const legacy = await settle(ha, Object.values(earlier))
-    const home = new Home({ hub, broker, observer }, ha, legacy, config, open)
-    home.startBridge()
-    return home.keep(open)
-  }
-
-  startBridge(env: Readonly<Record<string, string>> = {}): void {
-    this.bridges.push(new BridgeProcess({ config: this.#config, env }))
-  }
-
-  /** Starts a second hub with one of the first hub's apps. The caller must close the second hub. */
-  static cabin(): Promise<EmulatedHub> {
-    const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
-    return EmulatedHub.start({
-      id: CABIN.slice('hub2mqtt--'.length),
-      keys: { [KEY]: ['homey'] },
-      apps,
-      flavour: 'older',
-    })
-  }
-
-  async device(objectId: string): Promise<RegisteredDevice> {
-    const found = (await this.ha.devices()).find(({ identifiers }) => identifiers[0]?.[1] === objectId)
-    if (found === undefined) throw new Error(`no device ${objectId}`)
-    return found
-  }
-
-  async entity(uniqueId: string): Promise<RegisteredEntity> {
-    const found = (await this.ha.entities()).find(({ unique_id }) => unique_id === uniqueId)
-    if (found === undefined) throw new Error(`no entity ${uniqueId}`)
-    return found
-  }
-
-  async state(uniqueId: string): Promise<State | undefined> {
-    const { entity_id } = await this.entity(uniqueId)
-    return (await this.ha.states()).get(entity_id)
-  }
-
-  async untilState(uniqueId: string, wanted: string, timeout = 30_000): Promise<State> {
-    const { entity_id } = await this.entity(uniqueId)
-    const isThere = async () => {
-      const state = (await this.ha.states()).get(entity_id)
-      if (state?.state !== wanted) throw new Error(`${entity_id} is ${state?.state}, not ${wanted}`)
-      return state
-    }
-    return vi.waitFor(isThere, { timeout })
-  }
-
-  /** Calls a service of Home Assistant for an entity. */
-  async use(service: string, uniqueId: string, data?: Readonly<Record<string, unknown>>): Promise<void> {
-    await this.ha.call(service, (await this.entity(uniqueId)).entity_id, data)
-  }
-
-  asked(operation: string): number {
-    return this.hub.requests.filter((request) => request.operation === operation).length
-  }
+/** Starts a second hub with one of the first hub's apps. The caller must close the second hub. */
+export function startCabin(): Promise<EmulatedHub> {
+  const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
+  const id = CABIN.slice('hub2mqtt--'.length)
+  return EmulatedHub.start({ id, keys: { [KEY]: ['homey'] }, apps, flavour: 'older' })
 }
 
 /** Returns the id of an app's device. It does not use the code under test, because users depend on these ids. */
@@ -223,16 +166,4 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     { timeout: 60_000 },
   )
   return registered()
-}
-
-function configuration(hubUrl: string, brokerUrl: string): string {
-  return `
-hubs:
-  home: { url: "${hubUrl}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }
-mqtt: { url: "${brokerUrl}" }
-http: { port: 0, public_url: "${PUBLIC_URL}" }
-log: { level: info, format: json }
-settings:
-  publish:
-${SETTINGS.replace(/^/gm, '  ')}`
 }

@@ -1,7 +1,4 @@
 /** The environment of the page: emulated hubs, a real broker, and the daemon. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
@@ -12,8 +9,9 @@ import { SESSION } from '../../../src/web/server/api/protocol.ts'
 import { type RunningBridge, startBridge } from '../../support/bridge.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
-import { Fleet, type FleetParts, openFleet } from '../../support/fleet.ts'
+import { configOf, Fleet, type FleetParts, openFleet } from '../../support/fleet.ts'
 import { freePort } from '../../support/ports.ts'
+import { temporaryFile } from '../../support/temporary-file.ts'
 import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
 
@@ -66,21 +64,12 @@ export class House<D extends Daemon = RunningBridge> extends Fleet<Mosquitto> {
       return [name, { ...own, ...more }] as const
     })
     const parts = await openFleet(Object.fromEntries(entries), await Mosquitto.start())
-    const { hubs, broker, open } = parts
+    const { open } = parts
     closing.use(open)
-    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
-    const file = join(folder, 'hub2mqtt.yaml')
     const port = await freePort()
-    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
     const more = (key: string) => config[key] instanceof Object && config[key]
-    // JSON is also valid YAML.
-    const text = JSON.stringify({
-      hubs: Object.fromEntries(addresses),
-      ...config,
-      mqtt: { url: broker.url, ...more('mqtt') },
-      http: { ...more('http'), port },
-    })
-    await writeFile(file, text, { mode: 0o600 })
+    const own = { ...config, mqtt: { url: parts.broker.url, ...more('mqtt') }, http: { ...more('http'), port } }
+    const file = await temporaryFile(open, 'hub2mqtt.yaml', configOf(parts, { api_key: KEY }, own))
     const house = new House(parts, port, file, run)
     open.defer(() => house.daemon.stop())
     await house.#ready()

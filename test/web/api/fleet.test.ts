@@ -3,8 +3,9 @@ import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import { SESSION, STATE } from '../../../src/web/server/api/protocol.ts'
-import { RESTART, Street } from '../../cluster/rollout/street.ts'
+import { RESTART } from '../../cluster/rollout/rollouts.ts'
 import type { RunningBridge } from '../../support/bridge.ts'
+import { Fleet } from '../../support/fleet.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
 import { snapshotOf } from './frames.ts'
@@ -13,7 +14,7 @@ const NAMES = ['shard-1', 'shard-2']
 const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 const POLL_MS = 20
 
-let street: Street
+let shards: Fleet
 let own: RunningBridge
 let other: RunningBridge
 let owner: { readonly authorization: string }
@@ -26,16 +27,16 @@ const addressOf = ({ lines }: RunningBridge) =>
   until('the listener', () => lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found))
 
 beforeAll(async () => {
-  street = await Street.build({ houses: 8, env: HTTP })
-  own = street.begin({ FLEET_SHARD: '1/2' })
-  other = street.begin({ FLEET_SHARD: '2/2' })
-  await until('the owners', () => street.isServed(NAMES), 30_000)
+  shards = await Fleet.build({ hubs: 8, env: HTTP })
+  own = shards.begin({ FLEET_SHARD: '1/2' })
+  other = shards.begin({ FLEET_SHARD: '2/2' })
+  await shards.served(NAMES)
   url = await addressOf(own)
   owner = await own.owner()
 })
-afterAll(() => street?.[Symbol.asyncDispose]())
+afterAll(() => shards?.[Symbol.asyncDispose]())
 
-const hubsOf = (name: string) => [...street.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
+const hubsOf = (name: string) => [...shards.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
 
 describe('over HTTP, a member of a fleet', () => {
   it('reports its name, which is part of its own topics', async () => {
@@ -49,7 +50,7 @@ describe('over HTTP, a member of a fleet', () => {
     const { fleet } = await snapshotOf(url)
     expect(fleet).toMatchObject({ mode: 'static', member: 'shard-1', acts: true, count: 2 })
     expect(Object.keys(fleet?.members ?? {})).toEqual(NAMES)
-    expect(fleet?.owners).toEqual(Object.fromEntries(street.owners()))
+    expect(fleet?.owners).toEqual(Object.fromEntries(shards.owners()))
     expect(NAMES).toContain(fleet?.speaker)
   })
 
@@ -110,7 +111,7 @@ it.skipIf(natsPath === undefined)(
   'over HTTP, a member that shares hubs by leases follows its hubs to another member and back, and never loses their states',
   async () => {
     await using nats = await startNats()
-    await using leased = await Street.build({ houses: 6, env: HTTP })
+    await using leased = await Fleet.build({ hubs: 6, env: HTTP })
     const api = await addressOf(leased.join(nats, 'a'))
     const second = leased.join(nats, 'b')
     const knows = (members: readonly string[]) => async () => {
