@@ -25,15 +25,6 @@ describe('identity', () => {
 })
 
 describe('keys', () => {
-  test('lists the scopes of a key in the form of the API', async () => {
-    const hub = await hubOf({ keys: { reader: ['hub.app.readonly', 'homey.speech'] } })
-    const scopes = ['homey.app.readonly', 'homey.speech']
-    expect((await ask(hub, 'GET /sessions/session/me', { key: 'reader' })).json).toMatchObject({
-      scopes,
-      intersectedScopes: scopes,
-    })
-  })
-
   test('forgets a revoked key and ends its session', async ({ hub, session }) => {
     hub.setKeys({})
     expect((await ask(hub, 'GET /apps/app')).status).toBe(401)

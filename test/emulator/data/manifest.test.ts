@@ -20,15 +20,6 @@ function mistake(task: () => unknown): string | undefined {
 }
 
 describe('app.json', () => {
-  it('gets defaults for missing fields', () => {
-    expect(parseManifest(JSON.stringify(manifestOf()), 'app.json')).toEqual({
-      ...manifestOf(),
-      main: 'app.js',
-      permissions: [],
-      channel: 'stable',
-    })
-  })
-
   test.each<Record<string, unknown>>([
     { $schema: '../app.schema.json', description: 'It shines.', author: 'Somebody', color: '#4A6572', sdk: 3 },
     { id: 'com.athom.hue' },

@@ -41,17 +41,6 @@ describe('an app as a process', () => {
     expect(hub.emitted).toEqual([['made', ['string', 'function']]])
   })
 
-  test('is another process after a restart', async () => {
-    const hub = await runningApp(IDLE)
-    const former = hub.apps.pid(APP)
-    hub.events.length = 0
-    hub.apps.restart(APP)
-    await until('the restart', () => hub.states.includes('running'))
-    expect(hub.states).toEqual(['stopping', 'stopped', 'starting', 'running'])
-    expect(isAlive(former)).toBe(false)
-    expect(hub.apps.pid(APP)).not.toBe(former)
-  })
-
   test('ends when it is disabled, stays stopped when it is restarted, and runs when it is enabled', async () => {
     const hub = await runningApp(IDLE)
     const former = hub.apps.pid(APP)
