@@ -48,13 +48,6 @@ describe('over HTTP', () => {
     expect(topics.toSorted()).toEqual(retained.toSorted())
   })
 
-  it('the retained topics are complete if the base topic is also the discovery prefix', async () => {
-    await using one = await Worlds.start({ env: { ...http, DISCOVERY_PREFIX: 'hub2mqtt' } })
-    const topics = Object.keys(await stateOf(await addressOf(one)))
-    expect(topics).toContain(`hub2mqtt/home/app/${one.app}`)
-    expect(topics.filter((topic) => topic.endsWith('/config'))).toEqual([])
-  })
-
   it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {
     const { observer } = world
     const { status, answer } = await send(`home/app/${app}/restart`)
