@@ -144,27 +144,6 @@ describe('the package', () => {
     }
   })
 
-  it('prints its version', async () => {
-    expect(await hub2mqtt('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })
-  })
-
-  it('checks a configuration, and reports its errors', async () => {
-    const good = 'hubs: { home: { url: "http://10.0.0.1", api_key: canary } }\nmqtt: { url: "mqtt://10.0.0.2" }\n'
-    writeFileSync(join(home, 'hub2mqtt.yaml'), good, { mode: 0o600 })
-    const { status, stdout, stderr } = await hub2mqtt('check-config', '--config', 'hub2mqtt.yaml')
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    expect(stdout).toContain('url: http://10.0.0.1')
-    expect(stdout).not.toContain('canary')
-    writeFileSync(join(home, 'bad.yaml'), 'hubs: { home: { url: nowhere } }\n')
-    expect(await hub2mqtt('check-config', '--config', 'bad.yaml')).toMatchObject({ status: 2, stdout: '' })
-  })
-
-  it('includes an emulated hub that answers', async () => {
-    await using hub = lasting('emulate', '--port', '0', '--api-key', 'key=hub.app')
-    const [url] = /http:\/\/\S+/.exec(await hub.untilLine('emulated hub listening')) ?? []
-    expect((await fetch(`${url}/api/manager/system/ping`)).status).toBe(200)
-  })
-
   it('copies the test library for apps to its own folder and to new apps', async () => {
     const script = "import { startApp } from 'hub2mqtt/sdk/testing'; console.log(typeof startApp)"
     const { stdout } = await runProgram('node', ['--input-type=module', '--eval', script], settings)
