@@ -167,15 +167,14 @@ const VIEWS: Readonly<Record<string, View>> = {
       await page.getByLabel('Use an existing broker').check()
     },
   },
-  // This view must be the last one, because its hub stays offline.
+  // This view must be the last one, because its hub and the broker stay offline.
   away: {
     hash: '',
     async ready(page) {
       await open.hub('cabin').close()
-      await page
-        .getByText(/hub .*is offline/)
-        .first()
-        .waitFor()
+      await open.broker.stop()
+      await seeAny(page, /hub .*is offline/)
+      await seeAny(page, /no connection to the MQTT broker/)
     },
   },
 }
