@@ -151,19 +151,6 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(await bar(page).count()).toBe(0)
   })
 
-  test('does not continue with read-only access, as after a restart of the daemon without a password', async () => {
-    await using house = await House.startApart()
-    const page = await visit(house.page)
-    await startSlowRestart(house, page)
-    await house.daemon.stop('SIGKILL')
-    await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
-    house.hub().behaveWell()
-    await house.start()
-    const name = 'Continue (You have read-only access.)'
-    await progress(page, 'Restart').getByRole('button', { name }).waitFor()
-    await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
-  })
-
   test('waits before the next app if the connection is lost in between, and omits none', async () => {
     const house = await startHouse()
     await using context = await profile()

@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { AppProcess } from '../../../src/emulator/processes/app-process.ts'
+import { Output } from '../../../src/emulator/processes/output.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
 import { until } from '../../support/until.ts'
 import { APP, isAlive, quickClock, running, runningApp, written } from './support.ts'
@@ -139,4 +142,16 @@ describe('an app as a process', () => {
     await hub.apps.collectGarbage(APP)
     expect(hub.record.usage.mem).toBeLessThan(before - 30_000_000)
   })
+})
+
+test('a process reports its own usage if the system does not', async () => {
+  const folder = written(IDLE)
+  const launch = { id: APP, version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
+  const handlers = { answer: () => null, notice: () => {} }
+  const app = await AppProcess.start(launch, systemClock, new Output(), handlers)
+  onTestFinished(async () => void (await app.stop()))
+  expect(await app.ready).toBe(true)
+  expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
+  expect(await app.stop()).toMatchObject({ requested: true, code: 0 })
+  await expect(app.ownUsage()).rejects.toMatchObject({ status: 503 })
 })
