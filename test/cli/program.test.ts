@@ -1,10 +1,10 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer as createWebServer } from 'node:http'
 import { createServer } from 'node:net'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -18,7 +18,7 @@ import { PROGRAM } from '../support/program.ts'
 import { available } from '../support/skipped.ts'
 import { ownerOf } from '../support/start-token.ts'
 import { until } from '../support/until.ts'
-import { performed } from './support.ts'
+import { nodesInPath, performed } from './support.ts'
 
 type Environment = Readonly<Record<string, string>>
 
@@ -166,24 +166,17 @@ describe('the keys of an emulated hub', () => {
 })
 
 describe('a new app', () => {
-  /** Maps each version of Node.js on this machine to a `PATH` that contains it. */
-  const PATHS = new Map(
-    (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
-      const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []
-      return found.map((node) => [execFileSync(node, ['--version'], { encoding: 'utf8' }).trim(), folder])
-    }),
-  )
-
   test('passes its test with the printed command, under each Node of this machine', async () => {
     const dir = temporaryFolder()
     const folder = join(dir, "a Developer's apps", 'com.example.greeter')
     const { stdout } = await performed(['emulate', 'new-app', 'com.example.greeter', folder])
     const [command = '', emulate] = [...stdout.matchAll(/^ {2}(.*)$/gm)].map(([, line]) => line)
     expect(emulate).toBe(`hub2mqtt emulate --app '${folder.replace("'", "'\\''")}'`)
-    expect(PATHS.size).toBeGreaterThan(0)
-    for (const [version, path] of PATHS) {
-      const env = { ...process.env, NODE_OPTIONS: '', PATH: `${path}${delimiter}${process.env['PATH']}` }
-      expect(await execute('sh', ['-c', command], { env }), version).toMatch(/ pass 2\n/)
+    const nodes = nodesInPath()
+    expect(nodes.size).toBeGreaterThan(0)
+    for (const [version, node] of nodes) {
+      const env = { ...process.env, NODE_OPTIONS: '', PATH: `${dirname(node)}${delimiter}${process.env['PATH']}` }
+      expect(await execute('sh', ['-c', command], { env }), `${version}`).toMatch(/ pass 2\n/)
     }
   })
 })

@@ -256,15 +256,6 @@ describe('a data folder that cannot be used', () => {
 })
 
 describe('settings', () => {
-  it('of the hub are separate from those of apps', async () => {
-    const { state } = await opened({})
-    state.setSetting('hub', 'name', 'Home')
-    state.setSetting(LIGHTS, 'name', 'Lights')
-    expect([...state.settings('hub')]).toEqual([['name', 'Home']])
-    state.unsetSetting('hub', 'name')
-    expect([state.settings('hub').size, state.settings(LIGHTS).size]).toEqual([0, 1])
-  })
-
   it('are read back as the JSON value that was stored, in the order of their first write', async () => {
     const { state } = await opened({})
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))

@@ -11,20 +11,6 @@ import { APP, isAlive, quickClock, running, runningApp, written } from './suppor
 const IDLE = 'export default () => {}'
 
 describe('an app as a process', () => {
-  test('runs once its main function has returned', async () => {
-    const hub = await runningApp(`
-      export default async ({ app }) => {
-        app.emit('starting', null)
-        await new Promise((resolve) => setTimeout(resolve, 50))
-        app.emit('started', null)
-      }
-    `)
-    expect(hub.emitted.map(([event]) => event)).toEqual(['starting', 'started'])
-    expect(hub.states).toEqual(['starting', 'running'])
-    expect(hub.record).toMatchObject({ enabled: true, crashed: false, ready: true })
-    expect(isAlive(hub.apps.pid(APP))).toBe(true)
-  })
-
   test.each(['commonjs', 'module'])('consists of modules, also below another package.json of type %s', async (type) => {
     const folder = written({
       'app.js': `

@@ -7,7 +7,7 @@ import { RESTART, Street } from '../../cluster/rollout/street.ts'
 import type { RunningBridge } from '../../support/bridge.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
-import { snapshotOf } from './frames.ts'
+import { addressOf, snapshotOf } from './frames.ts'
 
 const NAMES = ['shard-1', 'shard-2']
 const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
@@ -21,9 +21,6 @@ let url: string
 
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
-
-const addressOf = ({ lines }: RunningBridge) =>
-  until('the listener', () => lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found))
 
 beforeAll(async () => {
   street = await Street.build({ houses: 8, env: HTTP })
