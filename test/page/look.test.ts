@@ -6,7 +6,7 @@ import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
-import { House } from './support/house.ts'
+import { House, logIn, PASSWORD } from './support/house.ts'
 import { expectTranslated, marked, STUCK } from './support/translated.ts'
 
 const SIZES = [
@@ -14,7 +14,6 @@ const SIZES = [
   { width: 768, height: 1024 },
   { width: 360, height: 740 },
 ]
-const PASSWORD = 'a password for tests'
 const THEMES: readonly Theme[] = ['light', 'dark']
 
 let open: House
@@ -146,8 +145,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   readers: {
     at: () => closed.page,
     async ready(page) {
-      await page.getByLabel('Password').fill(PASSWORD)
-      await page.getByRole('button', { name: 'Log in' }).click()
+      await logIn(page)
       await app(page)
     },
   },
