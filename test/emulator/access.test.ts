@@ -1,28 +1,7 @@
 import { describe, expect } from 'vitest'
 import { grants, normaliseScope } from '../../src/emulator/scopes.ts'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, hubOf, sessionOf, test } from './support.ts'
-
-const PING = 'GET /system/ping'
-
-describe('identity', () => {
-  test('answers false to a ping that is meant for another hub', async () => {
-    const hub = await hubOf({ id: 'hub-1' })
-    expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)
-    expect((await ask(hub, `${PING}?id=hub-1`)).json).toBe(true)
-  })
-
-  test.each([
-    ['both', 200, 200],
-    ['manager', 200, 404],
-    ['managers', 404, 200],
-  ] as const)('serves the prefix spelling "%s" only', async (prefix, manager, managers) => {
-    const hub = await hubOf({ prefix })
-    expect((await ask(hub, 'GET /api/manager/system/ping')).status).toBe(manager)
-    expect((await ask(hub, 'GET /api/managers/system/ping')).status).toBe(managers)
-    expect((await ask(hub, 'GET /api/managers/apps/app')).status).toBe(managers)
-  })
-})
+import { acknowledged, ask, sessionOf, test } from './support.ts'
 
 describe('keys', () => {
   test('forgets a revoked key and ends its session', async ({ hub, session }) => {

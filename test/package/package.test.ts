@@ -102,7 +102,7 @@ describe('the package', () => {
     const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
       path.replaceAll('\\', '/'),
     )
-    // Other tests need the other files.
+    // Other tests load the files that this list leaves out.
     for (const present of [
       'dist/main.js',
       'dist/licences.md',

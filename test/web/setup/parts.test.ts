@@ -59,14 +59,6 @@ describe('the setup', () => {
     await expect(finish('third')).rejects.toThrow('another tab')
     expect(readFileSync(path, 'utf8').match(/\w+(?=:\n {4}url)/g)).toEqual(['one'])
   })
-
-  test('can be tried again after a refusal', async () => {
-    const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml') })
-    await expect(door.apply({ hub: at('x'), broker: EMBEDDED })).rejects.toThrow('url: expected')
-    expect(await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).toMatchObject({
-      written: expect.any(String),
-    })
-  })
 })
 
 test('tests of addresses are limited to twenty in a minute', async () => {
