@@ -30,23 +30,9 @@ describe('apps over REST', () => {
     expect(await ask(await hubOf(), line)).toMatchObject({ status: 404, json: { error: 'not_found' } })
   })
 
-  test('changes the fields that its generation supports and ignores the others', async () => {
-    const body = { autoupdate: false, channel: 'beta', version: '99.0.0', state: 'stopped' }
-    const older = await hubOf({ flavour: 'older' })
-    const newer = await hubOf({ flavour: 'newer' })
-    expect((await ask(older, `PUT /apps/app/${HUE}`, { body })).json).toMatchObject({
-      autoupdate: false,
-      channel: 'stable',
-      version: '7.0.12',
-      state: 'running',
-    })
-    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body })).json).toMatchObject({
-      autoupdate: false,
-      channel: 'live',
-      version: '7.0.12',
-    })
-    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body: { autoupdate: 'yes' } })).status).toBe(400)
-    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body: [] })).status).toBe(400)
+  test('refuses a change that is not an object, or has a field of the wrong type', async ({ hub }) => {
+    for (const body of [{ autoupdate: 'yes' }, []])
+      expect((await ask(hub, `PUT /apps/app/${HUE}`, { body })).status).toBe(400)
   })
 
   test('keeps settings of any JSON value under any name', async ({ hub }) => {
@@ -68,15 +54,6 @@ describe('apps over REST', () => {
     expect((await ask(hub, `GET ${line}`)).json).toEqual({ polluted: true })
     expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).text).toContain('"__proto__":{"polluted":true}')
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
-  })
-
-  test('installs from the store, and updates an installed app', async ({ hub }) => {
-    expect((await ask(hub, 'POST /apps/store', { body: { id: 'fi.kivinen.sauna', channel: 'test' } })).status).toBe(200)
-    expect(hub.apps.get('fi.kivinen.sauna')).toMatchObject({ version: '2.0.1', state: 'running', channel: 'test' })
-    expect(hub.settings('fi.kivinen.sauna')).toEqual({ target: 82 })
-    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.4.1', updateAvailable: true })
-    await ask(hub, 'POST /apps/store', { body: { id: PUMP } })
-    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: false, state: 'running' })
   })
 
   test('refuses to install an app that the store does not have, from an unknown channel, or without an id', async ({
