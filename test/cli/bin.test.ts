@@ -9,32 +9,17 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../support/at-end.ts'
 import { Process } from '../support/process.ts'
 import { available } from '../support/skipped.ts'
+import { nodesInPath } from './support.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Searches this machine for a Node.js that is too old. */
-function oldNode(): string | undefined {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .map((folder) => join(folder, 'node'))
-    .find((file) => {
-      try {
-        accessSync(file, constants.X_OK)
-      } catch {
-        return false
-      }
-      const version = spawnSync(file, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout.trim()
-      return Number(version.split('.')[0]) < 24
-    })
-}
-
-const old = oldNode()
+const [, old] = [...nodesInPath()].find(([version]) => version < 24) ?? []
 const folder = temporaryFolder(afterAll)
 
 const MAIN = `

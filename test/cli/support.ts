@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { perform } from '../../src/cli/perform.ts'
 
 /** Executes a command in this process. Use only commands that exit on their own. */
@@ -13,4 +16,12 @@ export async function performed(args: readonly string[], env: Readonly<Record<st
     },
   })
   return { status, ...written }
+}
+
+/** Returns the Node.js programs in the PATH by their major version. */
+export function nodesInPath(): ReadonlyMap<number, string> {
+  const programs = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'node'))
+  const versionOf = (node: string) =>
+    Number.parseInt(spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout, 10)
+  return new Map(programs.filter((node) => existsSync(node)).map((node) => [versionOf(node), node]))
 }

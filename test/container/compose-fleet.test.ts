@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Observer } from '../support/observer.ts'
 import { available } from '../support/skipped.ts'
-import { containersOf, demo, hasCompose, observe } from './support/compose.ts'
-import { docker, works } from './support/engine.ts'
+import { demo, hasCompose, healthOf, observe } from './support/compose.ts'
+import { works } from './support/engine.ts'
 
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
@@ -41,11 +41,7 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
   })
 
   it('makes every service healthy', async () => {
-    const health = async () => {
-      const ids = await containersOf(compose)
-      const all = await docker('inspect', '--format', '{{if .State.Health}}{{.State.Health.Status}}{{end}}', ...ids)
-      return all.split('\n').filter((status) => status !== '')
-    }
+    const health = async () => (await healthOf(compose)).filter((status) => status !== 'none')
     // The nine containers are three members, two brokers, three NATS servers and the hub.
     await expect.poll(health, { timeout: TIMEOUT_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
   }, 120_000)

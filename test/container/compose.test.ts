@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { execute, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
-import { composed, containersOf, demo, hasCompose, observe, SECRETS } from './support/compose.ts'
+import { composed, containersOf, demo, hasCompose, healthOf, observe, SECRETS } from './support/compose.ts'
 import { docker } from './support/engine.ts'
 import { example } from './support/installation.ts'
 
@@ -87,25 +87,7 @@ describe.runIf(hasCompose)('the compose file', () => {
   })
 
   it('makes every service healthy', async () => {
-    await expect
-      .poll(
-        async () =>
-          (
-            await docker(
-              'inspect',
-              '-f',
-              '{{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}',
-              ...(await containersOf(compose)),
-            )
-          )
-            .trim()
-            .split('\n')
-            .sort(),
-        {
-          timeout: 45_000,
-        },
-      )
-      .toEqual(['healthy', 'healthy', 'healthy', 'none'])
+    await expect.poll(() => healthOf(compose), { timeout: 45_000 }).toEqual(['healthy', 'healthy', 'healthy', 'none'])
   })
 
   it('shows no secret in docker inspect, in a log or in an environment', async () => {

@@ -128,13 +128,6 @@ describe.runIf(hasDocker)('a container', () => {
     for (const sample of ['connected 1', 'denied_topics 0']) expect(metrics).toContain(`\nhub2mqtt_mqtt_${sample}\n`)
   })
 
-  it('executes the commands of Home Assistant', async () => {
-    expect(await ask(homeAssistant, `${APP}/cmd/disable`)).toMatchObject({ ok: true })
-    await until('the new state', () => state(APP)?.enabled === false)
-    expect(await ask(homeAssistant, `${APP}/cmd/enable`)).toMatchObject({ ok: true })
-    await until('the old state', () => state(APP)?.state === 'running')
-  })
-
   it('lets the button only restart its app', async () => {
     await using button = await installed.connect('button')
     expect(await ask(button, `${APP}/cmd/restart`)).toMatchObject({ ok: true })
@@ -224,12 +217,6 @@ describe.runIf(hasDocker)('a container', () => {
     homeAssistant = await installed.connect('homeassistant')
     await until('the retained state', () => state(APP)?.id === APP)
     expect(await ask(homeAssistant, `${APP}/cmd/restart`)).toMatchObject({ ok: true })
-  })
-
-  it('reloads its configuration on SIGHUP and keeps running', async () => {
-    await docker('kill', '--signal', 'HUP', installed.bridge.getId())
-    await expect.poll(() => docker('logs', installed.bridge.getId())).toContain('configuration read again')
-    expect(await ask(homeAssistant, `${APP}/cmd/get`)).toMatchObject({ ok: true })
   })
 
   it('stops cleanly within five seconds and publishes offline', async () => {

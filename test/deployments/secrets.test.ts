@@ -156,15 +156,6 @@ function expectComplete() {
   expect(text('hub2mqtt/hub2mqtt.env')).toBe(readFileSync('config/demo/hub2mqtt/hub2mqtt.env', 'utf8'))
 }
 
-it('leaves no empty configuration if the copy fails', () => {
-  const demo = join(folder, 'config/demo/hub2mqtt/hub2mqtt.yaml')
-  rmSync(demo)
-  expect(make('key\n', 'http://10.0.0.1').status).not.toBe(0)
-  copyFileSync('config/demo/hub2mqtt/hub2mqtt.yaml', demo)
-  expect(make('', 'http://10.0.0.1').status).toBe(0)
-  expectComplete()
-})
-
 it.each(['exit 1', 'kill $PPID'])('keeps the passwords of the broker when the engine fails: %s', (failure) => {
   expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
   const before = text('secrets/mosquitto_passwords')

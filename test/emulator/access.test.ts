@@ -1,39 +1,9 @@
 import { describe, expect } from 'vitest'
 import { grants, normaliseScope } from '../../src/emulator/scopes.ts'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, hubOf, sessionOf, test } from './support.ts'
-
-const PING = 'GET /system/ping'
-
-describe('identity', () => {
-  test('answers false to a ping that is meant for another hub', async () => {
-    const hub = await hubOf({ id: 'hub-1' })
-    expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)
-    expect((await ask(hub, `${PING}?id=hub-1`)).json).toBe(true)
-  })
-
-  test.each([
-    ['both', 200, 200],
-    ['manager', 200, 404],
-    ['managers', 404, 200],
-  ] as const)('serves the prefix spelling "%s" only', async (prefix, manager, managers) => {
-    const hub = await hubOf({ prefix })
-    expect((await ask(hub, 'GET /api/manager/system/ping')).status).toBe(manager)
-    expect((await ask(hub, 'GET /api/managers/system/ping')).status).toBe(managers)
-    expect((await ask(hub, 'GET /api/managers/apps/app')).status).toBe(managers)
-  })
-})
+import { acknowledged, ask, sessionOf, test } from './support.ts'
 
 describe('keys', () => {
-  test('lists the scopes of a key in the form of the API', async () => {
-    const hub = await hubOf({ keys: { reader: ['hub.app.readonly', 'homey.speech'] } })
-    const scopes = ['homey.app.readonly', 'homey.speech']
-    expect((await ask(hub, 'GET /sessions/session/me', { key: 'reader' })).json).toMatchObject({
-      scopes,
-      intersectedScopes: scopes,
-    })
-  })
-
   test('forgets a revoked key and ends its session', async ({ hub, session }) => {
     hub.setKeys({})
     expect((await ask(hub, 'GET /apps/app')).status).toBe(401)

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { Apps, simulateActivity, wander } from '../../src/emulator/apps.ts'
-import { DEFAULT_APPS, DEFAULT_STORE, population } from '../../src/emulator/population.ts'
+import { DEFAULT_APPS, DEFAULT_STORE } from '../../src/emulator/population.ts'
 import type { AppSeed, Flavour } from '../../src/emulator/records.ts'
 import { Timers } from '../../src/emulator/timers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -141,10 +141,5 @@ describe('the methods of a hub', () => {
   test('throw for an unknown app', ({ hub }) => {
     expect(() => hub.crash('nobody')).toThrow('no app "nobody"')
     expect(() => hub.install('nobody')).toThrow('no app "nobody" in the store')
-  })
-
-  test('create as many apps as a benchmark needs, all different', () => {
-    const apps = population(250)
-    expect(new Set(apps.map(({ id }) => id)).size).toBe(250)
   })
 })

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, seeAny, visit } from './support/browser.ts'
 import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
@@ -115,30 +115,6 @@ test.runIf(canBrowse)(
     await house.broker.run()
     await broker.getByText('works').waitFor()
     await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
-  },
-)
-
-const WIDTHS = [320, 390, 768, 1101, 1440, 1920]
-const THEMES: readonly Theme[] = ['light', 'dark']
-
-test.runIf(canBrowse)(
-  'the notice about a hub and a broker that are offline fits at every width, in each theme',
-  async () => {
-    const { house, page } = await start({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
-    await page.locator('tr.hub').first().waitFor()
-    await house.hub('cabin').close()
-    await page.locator('tr.hub').getByText(SINCE).waitFor()
-    await house.broker.stop()
-    await banner(page, 'The bridge has no connection to the MQTT broker since').waitFor()
-    for (const theme of THEMES) {
-      await page.emulateMedia({ colorScheme: theme })
-      for (const width of WIDTHS) {
-        await page.setViewportSize({ width, height: 900 })
-        await picture(page, `away-${theme}-${width}`)
-        expect(await overflow(page), `${width} px`).toBeLessThanOrEqual(0)
-        await expectAccessible(page)
-      }
-    }
   },
 )
 

@@ -3,10 +3,9 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, see, seeAny, visit } from './support/browser.ts'
-import { rowWith, show, startHouse } from './support/house.ts'
+import { logIn, PASSWORD, rowWith, show, startHouse } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
-const PASSWORD = 'a password for tests'
 
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
@@ -83,14 +82,10 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
 describe.runIf(canBrowse)('a user without access', () => {
   test('is asked for the password, sees when it is wrong, and must wait after several attempts', async () => {
     const { page } = await show({ config: { http: { password: PASSWORD } } })
-    const tryIt = async (password: string) => {
-      await page.getByLabel('Password').fill(password)
-      await page.getByRole('button', { name: 'Log in' }).click()
-    }
-    await tryIt('wrong')
+    await logIn(page, 'wrong')
     await page.getByRole('alert').getByText('The password is not correct.').waitFor()
     expect(await page.locator('tr.app').count()).toBe(0)
-    await tryIt(PASSWORD)
+    await logIn(page)
     await page.getByText('Lumen Lights').first().waitFor()
     const [cookie] = await page.context().cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
@@ -100,7 +95,7 @@ describe.runIf(canBrowse)('a user without access', () => {
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Password').waitFor()
     const limited = async () => {
-      await tryIt('wrong')
+      await logIn(page, 'wrong')
       return await page.getByText(/Too many attempts; wait \d+ s/).isVisible()
     }
     await until('the limit', limited, 20_000, 100)
@@ -118,15 +113,11 @@ describe.runIf(canBrowse)('a user without access', () => {
 
   test('is told if the browser does not keep the login, and is let in when another tab has logged in', async () => {
     const { house, page } = await show({ config: { http: { password: PASSWORD } } })
-    const tryIt = async (at: Page) => {
-      await at.getByLabel('Password').fill(PASSWORD)
-      await at.getByRole('button', { name: 'Log in' }).click()
-    }
     await page.route('**/api/login', (route) => route.fulfill({ status: 204 }))
-    await tryIt(page)
+    await logIn(page)
     await page.getByRole('alert').getByText('The browser has not kept the login.').waitFor()
     const other = await visit(house.url, {}, page.context())
-    await tryIt(other)
+    await logIn(other)
     await other.getByText('Lumen Lights').first().waitFor()
     // Send the event directly, because headless Chromium never hides a page.
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
-import { asked, rowWith, show, startHouse } from './support/house.ts'
+import { asked, PASSWORD, rowWith, show, startHouse } from './support/house.ts'
 
 /** The number of apps, which exceeds the number that the page draws at once. */
 const COUNT = 110
@@ -232,7 +232,7 @@ describe.runIf(canBrowse)('the page', () => {
   const MANIFEST = v.object({ start_url: v.string(), icons: v.array(ICON) })
 
   test('can be installed: its manifest and icons load, in their declared sizes, behind a password too', async () => {
-    const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
+    const house = await startHouse({ config: { http: { password: PASSWORD } } })
     const page = await visit(house.url)
     await page.getByLabel('Password').waitFor()
     const link = await page.evaluate<string>(`document.querySelector('link[rel=manifest]').href`)

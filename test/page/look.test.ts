@@ -6,7 +6,7 @@ import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, picture, seeAny, type Theme, visit } from './support/browser.ts'
-import { House } from './support/house.ts'
+import { House, logIn, PASSWORD } from './support/house.ts'
 import { expectTranslated, marked, STUCK } from './support/translated.ts'
 
 const SIZES = [
@@ -14,7 +14,6 @@ const SIZES = [
   { width: 768, height: 1024 },
   { width: 360, height: 740 },
 ]
-const PASSWORD = 'a password for tests'
 const THEMES: readonly Theme[] = ['light', 'dark']
 
 let open: House
@@ -44,7 +43,7 @@ afterAll(async () => {
 })
 
 interface View {
-  readonly hash: string
+  readonly hash?: string
   readonly ready: (page: Page) => Promise<unknown>
   /** The address of the page; default: that of `open`. */
   readonly at?: () => string
@@ -54,9 +53,8 @@ const heading = (name: string) => (page: Page) => page.getByRole('heading', { na
 const app = (page: Page) => page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
 
 const VIEWS: Readonly<Record<string, View>> = {
-  apps: { hash: '', ready: app },
+  apps: { ready: app },
   selection: {
-    hash: '',
     async ready(page) {
       await page.getByRole('checkbox', { name: 'Select Heat Pump' }).check()
       await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
@@ -65,21 +63,18 @@ const VIEWS: Readonly<Record<string, View>> = {
     },
   },
   menu: {
-    hash: '',
     async ready(page) {
       await page.getByRole('button', { name: 'More for Heat Pump' }).click()
       await page.getByRole('menuitem', { name: /Uninstall/ }).waitFor()
     },
   },
   languages: {
-    hash: '',
     async ready(page) {
       await page.getByRole('button', { name: 'Language' }).click()
       await page.getByRole('menu').waitFor()
     },
   },
   keys: {
-    hash: '',
     async ready(page) {
       await app(page)
       await page.keyboard.press('?')
@@ -87,14 +82,12 @@ const VIEWS: Readonly<Record<string, View>> = {
     },
   },
   'question for several': {
-    hash: '',
     async ready(page) {
       await page.getByRole('button', { name: 'Update all (1)' }).click()
       await page.getByRole('dialog').getByText('2.4.1 → 2.5.0').waitFor()
     },
   },
   progress: {
-    hash: '',
     async ready(page) {
       await page.getByRole('checkbox', { name: 'Select Doorbell' }).last().check()
       await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
@@ -105,7 +98,6 @@ const VIEWS: Readonly<Record<string, View>> = {
     },
   },
   question: {
-    hash: '',
     async ready(page) {
       await page.getByRole('switch', { name: 'Lumen Lights enabled' }).click()
       await page.getByRole('dialog').waitFor()
@@ -149,33 +141,28 @@ const VIEWS: Readonly<Record<string, View>> = {
     ready: (page) => page.getByRole('row').filter({ hasText: 'hub2mqtt started' }).waitFor(),
   },
   fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared.page },
-  login: { hash: '', ready: heading('hub2mqtt'), at: () => closed.page },
+  login: { ready: heading('hub2mqtt'), at: () => closed.page },
   readers: {
-    hash: '',
     at: () => closed.page,
     async ready(page) {
-      await page.getByLabel('Password').fill(PASSWORD)
-      await page.getByRole('button', { name: 'Log in' }).click()
+      await logIn(page)
       await app(page)
     },
   },
   setup: {
-    hash: '',
     at: () => setupPage,
     async ready(page) {
       await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
       await page.getByLabel('Use an existing broker').check()
     },
   },
-  // This view must be the last one, because its hub stays offline.
+  // This view must be the last one, because its hub and the broker stay offline.
   away: {
-    hash: '',
     async ready(page) {
       await open.hub('cabin').close()
-      await page
-        .getByText(/hub .*is offline/)
-        .first()
-        .waitFor()
+      await open.broker.stop()
+      await seeAny(page, /hub .*is offline/)
+      await seeAny(page, /no connection to the MQTT broker/)
     },
   },
 }
@@ -259,29 +246,32 @@ test.runIf(canBrowse)('the colours of the system hide neither a switch nor what 
   expect(await lookOf(apps)).not.toBe(current)
 })
 
-describe.runIf(canBrowse).each(Object.entries(VIEWS))('the view %s', (name, { hash, ready, at = () => open.page }) => {
-  test('mixes no languages', async () => {
-    const page = await visit(at(), { hash }, await marked())
-    await ready(page)
-    await expectTranslated(page)
-  })
+describe.runIf(canBrowse).each(Object.entries(VIEWS))(
+  'the view %s',
+  (name, { hash = '', ready, at = () => open.page }) => {
+    test('mixes no languages', async () => {
+      const page = await visit(at(), { hash }, await marked())
+      await ready(page)
+      await expectTranslated(page)
+    })
 
-  test('is accessible, in both themes', async () => {
-    let page: Page | undefined
-    for (const size of SIZES) {
-      // Open the page again for menus and dialogs, because they close when the size changes.
-      if (page === undefined || OVERLAYS.has(name)) {
-        page = await visit(at(), { hash, ...size })
-        await ready(page)
-      } else await page.setViewportSize(size)
-      // Wait until the charts have adapted to the size of their containers.
-      await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
-      for (const colorScheme of THEMES) {
-        await page.emulateMedia({ colorScheme })
-        await picture(page, `${name}-${colorScheme}-${size.width}`, !name.startsWith('question'))
-        await expectAccessible(page)
+    test('is accessible, in both themes', async () => {
+      let page: Page | undefined
+      for (const size of SIZES) {
+        // Open the page again for menus and dialogs, because they close when the size changes.
+        if (page === undefined || OVERLAYS.has(name)) {
+          page = await visit(at(), { hash, ...size })
+          await ready(page)
+        } else await page.setViewportSize(size)
+        // Wait until the charts have adapted to the size of their containers.
+        await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
+        for (const colorScheme of THEMES) {
+          await page.emulateMedia({ colorScheme })
+          await picture(page, `${name}-${colorScheme}-${size.width}`, !name.startsWith('question'))
+          await expectAccessible(page)
+        }
+        expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
       }
-      expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
-    }
-  })
-})
+    })
+  },
+)

@@ -5,7 +5,6 @@ import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'
 import { speaks } from '../../../src/cli/conformance/realtime.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
-import type { EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
 import { APP, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, SECRETS, said } from './support.ts'
@@ -88,14 +87,12 @@ describe.concurrent('the report', () => {
 })
 
 describe.concurrent('a hub that is not usable', () => {
-  test.for<[title: string, problem: string, hub: EmulatedHubOptions, key?: string]>([
-    ['does not know the key', '401 unauthorized', {}, 'another-key'],
-    ['gives the key too few permissions', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
-  ])('%s', async ([, problem, options, key = KEY]) => {
-    const hub = await emulate(options)
-    const report = await reportOn(hub.url, { key })
-    expect(report).toMatchObject({ usable: false, hub: { apps: null } })
-    expect(report.problems).toEqual([`the key may not list the apps: ${problem}`])
+  test('gives the key too few permissions', async () => {
+    const hub = await emulate({ keys: { [KEY]: ['homey.speech'] } })
+    expect(await reportOn(hub.url)).toMatchObject({
+      ...{ usable: false, hub: { apps: null } },
+      problems: ['the key may not list the apps: 403 missing_scopes'],
+    })
   })
 
   test.for([

@@ -115,6 +115,7 @@ describe.concurrent('a key', () => {
     const hub = await emulate({ flavour: 'older' })
     const report = await reportOn(hub.url, { ...all, key: 'another-key' })
     expect(said(report)).toEqual(NOTHING)
+    expect(report.usable).toBe(false)
     expect(report.problems).toEqual([
       'the key may not list the apps: 401 unauthorized',
       'the app that may be changed could not be read (401 unauthorized): nothing was changed',

@@ -223,6 +223,7 @@ describe.skipIf(mosquittoPath === undefined).concurrent('doctor and the ACL of a
     expect(problems).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
     expect(problems).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
     expect(problems).not.toContain('bridge/probe')
+    expect(problems).toMatch(/ {9}→ .*config\/mosquitto\/acl/)
   })
 
   test('detects commands that cannot be read, and reports where that cannot be tested', async () => {
@@ -231,6 +232,8 @@ describe.skipIf(mosquittoPath === undefined).concurrent('doctor and the ACL of a
     const { rules: hidden } = await ruled([...rest, ...answers])
     expect(hidden).toContain('read hub2mqtt/home/cmd/doctor')
     expect(hidden).toContain('read hub2mqtt/home/app/doctor/cmd/doctor')
+    const others = ['home/cmd/#', 'home/app/+/cmd/#'].map((one) => `topic read hub2mqtt/${one}`)
+    expect((await ruled([...rest, ...others])).problems).toContain('read hub2mqtt/home/app/doctor/result/doctor')
     expect((await ruled(['topic deny hub2mqtt/home/app/+/cmd/#', 'topic readwrite #'])).rules).toContain(
       'permit answers and discovery; commands could not be tested',
     )

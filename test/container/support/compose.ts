@@ -1,7 +1,7 @@
 import { Observer } from '../../support/observer.ts'
 import { execute } from '../../support/process.ts'
 import { required } from '../../support/skipped.ts'
-import { hasDocker, IMAGE, MOSQUITTO_IMAGE, works } from './engine.ts'
+import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE, works } from './engine.ts'
 import { example } from './installation.ts'
 
 export const SECRETS = 'config/demo/secrets'
@@ -33,6 +33,12 @@ export function demo(project: string, variables: Readonly<Record<string, string>
 
 export const containersOf = async (compose: ReturnType<typeof demo>) =>
   (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
+
+/** Returns the health of each container, or `none`. */
+export async function healthOf(compose: ReturnType<typeof demo>): Promise<string[]> {
+  const format = '{{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}'
+  return (await docker('inspect', '--format', format, ...(await containersOf(compose)))).trim().split('\n').sort()
+}
 
 /** Connects a client to a broker of the demo. */
 export const observe = (port = 1883) =>

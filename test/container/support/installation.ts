@@ -101,18 +101,7 @@ export class Installation implements AsyncDisposable {
   #startHub(): Promise<StartedTestContainer> {
     const file = this.#secret('hub', `keys: {${this.apiKey}: [hub.app, hub.speech]}\n`)
     return new LockedContainer(IMAGE)
-      .withCommand([
-        'emulate',
-        '--simulated',
-        '--host',
-        '0.0.0.0',
-        '--port',
-        '8080',
-        '--flavour',
-        'older',
-        '--file',
-        '/run/secrets/hub',
-      ])
+      .withCommand('emulate --simulated --host 0.0.0.0 --port 8080 --flavour older --file /run/secrets/hub'.split(' '))
       .withBindMounts([{ source: file, target: '/run/secrets/hub', mode: 'ro' }])
       .withNetwork(this.#network)
       .withNetworkAliases('hub')

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, test } from 'vitest'
@@ -6,8 +6,7 @@ import { compareVersions } from '../../../src/base/versions.ts'
 import { copyApp } from '../../../src/emulator/data/app-folder.ts'
 import { ManifestError } from '../../../src/emulator/data/manifest.ts'
 import type { Offer, Packages } from '../../../src/emulator/data/packages.ts'
-import { openHubData } from '../../../src/emulator/data/state.ts'
-import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
+import { LIGHTS, manifestOf, offer, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
 /** Creates a store and the packages of a hub; records the problems that they report. */
@@ -121,24 +120,6 @@ describe('the code of an app', () => {
     expect([existsSync(one.folder), existsSync(other.folder)]).toEqual([false, true])
     await packages.discard(other.folder)
     expect(tree(join(data, 'apps'))).toEqual([])
-  })
-
-  it('is removed at the next start if no app uses it, and kept if one does', async () => {
-    const store = folder()
-    const options = { folder: join(folder(), 'data'), store }
-    offer(store, '1.0.0')
-    const kept = await (async () => {
-      await using data = await openHubData(options)
-      const found = newestOf(data.packages)
-      const used = await data.packages.unpack(found)
-      await data.packages.unpack(found)
-      data.state.put(storedApp({ folder: used.folder }))
-      mkdirSync(join(data.folder, 'apps', 'com.example.half', '1.0.0-aa'), { recursive: true })
-      return used.folder
-    })()
-    const { folder: data } = await opened(options)
-    expect(readdirSync(join(data, 'apps'))).toEqual([LIGHTS])
-    expect(readdirSync(join(data, 'apps', LIGHTS)).map((name) => join(data, 'apps', LIGHTS, name))).toEqual([kept])
   })
 
   it('stays in its folder if it came from the command line, and is never removed', async () => {

@@ -165,13 +165,6 @@ describe('a data folder that cannot be used', () => {
     expect(await refusal(path)).toBe('opened')
   })
 
-  it('is refused if it contains something else', async () => {
-    const path = folder()
-    writeFileSync(join(path, 'letter.txt'), 'Dear')
-    expect(await refusal(path)).toBe('DATA: is not empty and contains no hub')
-    expect(readdirSync(path)).toEqual(['letter.txt'])
-  })
-
   test.each([
     ['no database', (whole: Buffer) => Buffer.alloc(whole.length, 'x')],
     ['a damaged header', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
@@ -217,6 +210,7 @@ describe('a data folder that cannot be used', () => {
     return sql
   }
   const makes: [string, (path: string, other: string) => void][] = [
+    ['no hub, but something else', (path) => writeFileSync(join(path, 'letter.txt'), 'Dear')],
     ['a text in place of the database', (path) => writeFileSync(join(path, 'hub.db'), 'text '.repeat(999))],
     ['a database of another program', (path) => changed(join(path, 'hub.db'), 'CREATE TABLE mine (a)').close()],
     [
@@ -262,15 +256,6 @@ describe('a data folder that cannot be used', () => {
 })
 
 describe('settings', () => {
-  it('of the hub are separate from those of apps', async () => {
-    const { state } = await opened({})
-    state.setSetting('hub', 'name', 'Home')
-    state.setSetting(LIGHTS, 'name', 'Lights')
-    expect([...state.settings('hub')]).toEqual([['name', 'Home']])
-    state.unsetSetting('hub', 'name')
-    expect([state.settings('hub').size, state.settings(LIGHTS).size]).toEqual([0, 1])
-  })
-
   it('are read back as the JSON value that was stored, in the order of their first write', async () => {
     const { state } = await opened({})
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))
@@ -287,32 +272,6 @@ describe('settings', () => {
       }),
       { numRuns: 50 },
     )
-  })
-
-  test.each<[string, string, unknown, number]>([
-    ['no name', '', 1, 400],
-    ['a name that is too long', 'x'.repeat(201), 1, 400],
-    ['a name that ends early', 'a\0b', 1, 400],
-    ['half a character', '\ud800', 1, 400],
-    ['no JSON value', 'a', undefined, 400],
-    ['a value that is too large', 'a', 'x'.repeat(256 * 1024), 413],
-  ])('are refused with %s', async (_, name, value, status) => {
-    const { state } = await opened({})
-    expect(() => state.setSetting('hub', name, value)).toThrow(expect.objectContaining({ name: 'HubError', status }))
-    expect(state.settings('hub').size).toBe(0)
-  })
-
-  it('are limited to a thousand, and each of them can still be changed', async () => {
-    const { state } = await opened({})
-    state.transaction(() => {
-      for (let index = 0; index < 1000; index++) state.setSetting('hub', `name ${index}`, index)
-    })
-    expect(() => state.setSetting('hub', 'one more', 1)).toThrow(expect.objectContaining({ status: 413 }))
-    state.setSetting('hub', 'name 7', 'changed')
-    state.setSetting(LIGHTS, 'one more', 1)
-    state.unsetSetting('hub', 'name 8')
-    state.unsetSetting('hub', 'name 8')
-    expect([state.settings('hub').get('name 7'), state.settings('hub').size]).toEqual(['changed', 999])
   })
 })
 

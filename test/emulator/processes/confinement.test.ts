@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { JumpClock } from '../../support/jump-clock.ts'
 import { available } from '../../support/skipped.ts'
 import { until } from '../../support/until.ts'
 import { APP, running, runningApp, written } from './support.ts'
@@ -247,14 +248,16 @@ describe('an app that breaks the rules affects no other app', () => {
   })
 
   test('when it hangs: its callers get an error, and beyond a few they are refused immediately', async () => {
-    const hub = await runningApp(`
-      export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }
-    `)
+    const clock = new JumpClock()
+    const code = "export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }"
+    const hub = await runningApp(code, { clock })
     await hub.untilOutput('hangs')
     const waiting = Array.from({ length: 64 }, () => hub.ask('GET /').catch((error: unknown) => error))
     await expect(hub.ask('GET /')).rejects.toMatchObject({ status: 503, error: 'busy' })
     for (let i = 0; i < 5000; i++) hub.apps.setSetting(APP, 'big', 'x'.repeat(1000))
     hub.apps.disable(APP)
+    // After two seconds, the hub kills an app that does not end.
+    clock.jump(2_000)
     for (const answer of await Promise.all(waiting)) expect(answer).toMatchObject({ status: 503 })
     await hub.untilState('stopped')
     expect(hub.apps.output(APP)).toContain('does not read its messages')

@@ -23,13 +23,6 @@ describe('a crash of an app', () => {
     expect(hub.state.apps()).toMatchObject([{ crashed: true, crashedCount: 2, exitCode: 1 }])
   })
 
-  test('looks like one on a newer hub', async () => {
-    const hub = await runningApp(THROWS, { flavour: 'newer' })
-    await hub.untilCrashed()
-    expect(hub.record).toMatchObject({ state: 'crashed', crashed: true, crashedCount: 1 })
-    expect(hub.record).not.toHaveProperty('exitCode')
-  })
-
   test('is not followed by a restart by the hub, and is over when the app is started again', async () => {
     const hub = await runningApp(`
       export default async ({ app, hub }) => {

@@ -18,29 +18,32 @@ describe('installing from the store', () => {
     await expect(hub.apps.install({ id: 'com.example.nothing' })).rejects.toMatchObject({ status: 404 })
   })
 
-  test('replaces an app with the newer version that was offered, as another process', async () => {
-    const hub = await running(version('1.0.0'), { store: [version('2.0.0')], settings: { kept: 1 } })
+  test('replaces an app with the newer version that was offered and its new settings, as another process', async () => {
+    const store = [version('2.0.0', '', { kept: 2, added: 2 })]
+    const hub = await running(version('1.0.0'), { store, settings: { kept: 1 } })
     expect(hub.record.updateAvailable).toEqual({ version: '2.0.0', permissions: [] })
     const former = hub.apps.pid(APP)
     await hub.apps.install({ id: APP })
     expect(hub.record).toMatchObject({ version: '2.0.0', state: 'running', updateAvailable: null })
     expect(await hub.ask('GET /')).toBe('2.0.0')
     expect(isAlive(former)).toBe(false)
-    expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ kept: 1 })
+    expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ kept: 1, added: 2 })
     expect(hub.state.apps()).toMatchObject([{ version: '2.0.0' }])
   })
 
   test.each([
     ['crashes at its start', 'throw new Error("broken build")', /2\.0\.0 does not start: Error: broken build/],
     ['ends', 'process.exit(0)', /exited with code 0/],
-  ])('restores the previous version if the new one %s', async (_name, code, reason) => {
-    const hub = await running(version('1.0.0'), { store: [version('2.0.0', code)] })
+  ])('restores the previous version and its settings if the new one %s', async (_name, code, reason) => {
+    const store = [version('2.0.0', code, { kept: 2, added: 2 })]
+    const hub = await running(version('1.0.0'), { store, settings: { kept: 1 } })
     await expect(hub.apps.install({ id: APP })).rejects.toThrow(reason)
     await hub.untilState('running')
     expect(await hub.ask('GET /')).toBe('1.0.0')
     expect(hub.record).toMatchObject({ version: '1.0.0', crashed: false, exitCount: 0 })
     expect(hub.record.updateAvailable).toMatchObject({ version: '2.0.0' })
     expect(hub.state.apps()).toMatchObject([{ version: '1.0.0', crashed: false }])
+    expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ kept: 1 })
   })
 
   test('restores the previous version disabled if the app was disabled in between', async () => {
@@ -64,18 +67,6 @@ describe('installing from the store', () => {
     clock.jump(5000)
     await until('the offer', () => hub.record.updateAvailable !== null)
     expect(hub.events.at(-1)).toMatchObject(['app.update', { updateAvailable: { version: '1.1.0' } }])
-  })
-
-  test('adds the initial settings of the new version, and removes them if the update fails', async () => {
-    for (const [code, expected] of [
-      ['', { old: 'mine', added: 2 }],
-      ['throw new Error("broken")', { old: 'mine' }],
-    ] as const) {
-      const store = [version('2.0.0', code, { old: 1, added: 2 })]
-      const hub = await running(version('1.0.0'), { store, settings: { old: 'mine' } })
-      await hub.apps.install({ id: APP }).catch(() => {})
-      expect(Object.fromEntries(hub.apps.settings(APP))).toEqual(expected)
-    }
   })
 
   test('leaves a disabled app disabled', async () => {

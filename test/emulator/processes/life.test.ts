@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { AppProcess } from '../../../src/emulator/processes/app-process.ts'
+import { Output } from '../../../src/emulator/processes/output.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
 import { until } from '../../support/until.ts'
 import { APP, isAlive, quickClock, running, runningApp, written } from './support.ts'
@@ -8,20 +11,6 @@ import { APP, isAlive, quickClock, running, runningApp, written } from './suppor
 const IDLE = 'export default () => {}'
 
 describe('an app as a process', () => {
-  test('runs once its main function has returned', async () => {
-    const hub = await runningApp(`
-      export default async ({ app }) => {
-        app.emit('starting', null)
-        await new Promise((resolve) => setTimeout(resolve, 50))
-        app.emit('started', null)
-      }
-    `)
-    expect(hub.emitted.map(([event]) => event)).toEqual(['starting', 'started'])
-    expect(hub.states).toEqual(['starting', 'running'])
-    expect(hub.record).toMatchObject({ enabled: true, crashed: false, ready: true })
-    expect(isAlive(hub.apps.pid(APP))).toBe(true)
-  })
-
   test.each(['commonjs', 'module'])('consists of modules, also below another package.json of type %s', async (type) => {
     const folder = written({
       'app.js': `
@@ -39,17 +28,6 @@ describe('an app as a process', () => {
     const hub = await running(folder)
     expect(hub.record.crashedMessage).toBe(null)
     expect(hub.emitted).toEqual([['made', ['string', 'function']]])
-  })
-
-  test('is another process after a restart', async () => {
-    const hub = await runningApp(IDLE)
-    const former = hub.apps.pid(APP)
-    hub.events.length = 0
-    hub.apps.restart(APP)
-    await until('the restart', () => hub.states.includes('running'))
-    expect(hub.states).toEqual(['stopping', 'stopped', 'starting', 'running'])
-    expect(isAlive(former)).toBe(false)
-    expect(hub.apps.pid(APP)).not.toBe(former)
   })
 
   test('ends when it is disabled, stays stopped when it is restarted, and runs when it is enabled', async () => {
@@ -150,4 +128,16 @@ describe('an app as a process', () => {
     await hub.apps.collectGarbage(APP)
     expect(hub.record.usage.mem).toBeLessThan(before - 30_000_000)
   })
+})
+
+test('a process reports its own usage if the system does not', async () => {
+  const folder = written(IDLE)
+  const launch = { id: APP, version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
+  const handlers = { answer: () => null, notice: () => {} }
+  const app = await AppProcess.start(launch, systemClock, new Output(), handlers)
+  onTestFinished(async () => void (await app.stop()))
+  expect(await app.ready).toBe(true)
+  expect(await app.request({ type: 'usage' })).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
+  expect(await app.stop()).toMatchObject({ requested: true, code: 0 })
+  await expect(app.request({ type: 'usage' })).rejects.toMatchObject({ status: 503 })
 })

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type EmulateOptions, emulate, emulateProcesses } from '../../../src/emulator/command.ts'
 import { readManifest } from '../../../src/emulator/data/manifest.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
@@ -34,58 +34,44 @@ test('every sample app describes itself in two languages', async () => {
   }
 })
 
-describe('a new hub', () => {
-  let opened: Awaited<ReturnType<typeof emulateProcesses>>
-  let hub: EmulatedHub
-  const runs = (id: string) => untilRuns(hub, id)
-
-  beforeAll(async () => {
-    opened = await emulateProcesses(HUB, {})
-    hub = opened.hub
-  })
-  afterAll(() => opened[Symbol.asyncDispose]())
-
-  test("makes an app's web API and events available to clients and to other apps", async () => {
-    // Make the meter read the other app every second.
-    await ask(hub, `PUT /apps/app/${METER}/setting/interval`, { body: { value: 1 } })
-    await ask(hub, `POST /apps/app/${METER}/restart`)
-    await runs(HUE)
-    await runs(PUMP)
-    const session = await sessionOf(hub)
-    const heard: unknown[] = []
-    session.api.on(`homey:app:${HUE}`, (...event: unknown[]) => heard.push(event))
-    session.api.on(`homey:app:${METER}`, (...event: unknown[]) => heard.push(event))
-    expect(await acknowledged(session.api, 'subscribe', `homey:app:${HUE}`)).toEqual([null, null])
-    expect((await ask(hub, `PUT /api/app/${HUE}/lights/hall`, { body: { on: true } })).json).toEqual({
-      on: true,
-      dim: 0.4,
-    })
-    expect((await ask(hub, `GET /api/app/${HUE}/lights/hall`)).json).toEqual({ on: true, dim: 0.4 })
-    expect((await ask(hub, `GET /api/app/${HUE}/lights/attic`)).status).toBe(404)
-    await until('the event', () => heard.length > 0)
-    expect(heard).toEqual([['light', { name: 'hall', on: true, dim: 0.4 }]])
-
-    await acknowledged(session.api, 'subscribe', `homey:app:${METER}`)
-    await until('a reading of the other app', () => heard.length > 1)
-    expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
+test('a new hub runs five sample apps, which clients and other apps can use, and offers an update and more apps', async () => {
+  const { hub, runs } = await hubOf({})
+  for (const id of hub.apps.keys()) await runs(id)
+  expect([...hub.apps.keys()]).toHaveLength(5)
+  const listed = (await ask(hub, 'GET /apps/app')).text
+  expect(listed.indexOf(HUE)).toBeLessThan(5)
+  expect(hub.apps.get(PUMP)?.updateAvailable).toMatchObject({ version: '2.5.0' })
+  expect((await ask(hub, `GET /apps/app/${HUE}/locale`)).json).toMatchObject({
+    en: { title: 'Lumen Lights' },
+    de: {},
   })
 
-  test('runs five sample apps, the well-behaved one first, and offers an update and the others', async () => {
-    for (const id of hub.apps.keys()) await runs(id)
-    expect([...hub.apps.keys()]).toHaveLength(5)
-    const listed = (await ask(hub, 'GET /apps/app')).text
-    expect(listed.indexOf(HUE)).toBeLessThan(5)
-    expect(hub.apps.get(PUMP)?.updateAvailable).toMatchObject({ version: '2.5.0' })
-    expect((await ask(hub, `GET /apps/app/${HUE}/locale`)).json).toMatchObject({
-      en: { title: 'Lumen Lights' },
-      de: {},
-    })
-
-    expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP } })).status).toBe(200)
-    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
-    expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
-    await runs('io.bramblewood.blinds')
+  // Make the meter read the other app every second.
+  await ask(hub, `PUT /apps/app/${METER}/setting/interval`, { body: { value: 1 } })
+  await ask(hub, `POST /apps/app/${METER}/restart`)
+  for (const id of [HUE, PUMP, METER]) await runs(id)
+  const session = await sessionOf(hub)
+  const heard: unknown[] = []
+  session.api.on(`homey:app:${HUE}`, (...event: unknown[]) => heard.push(event))
+  session.api.on(`homey:app:${METER}`, (...event: unknown[]) => heard.push(event))
+  expect(await acknowledged(session.api, 'subscribe', `homey:app:${HUE}`)).toEqual([null, null])
+  expect((await ask(hub, `PUT /api/app/${HUE}/lights/hall`, { body: { on: true } })).json).toEqual({
+    on: true,
+    dim: 0.4,
   })
+  expect((await ask(hub, `GET /api/app/${HUE}/lights/hall`)).json).toEqual({ on: true, dim: 0.4 })
+  expect((await ask(hub, `GET /api/app/${HUE}/lights/attic`)).status).toBe(404)
+  await until('the event', () => heard.length > 0)
+  expect(heard).toEqual([['light', { name: 'hall', on: true, dim: 0.4 }]])
+
+  await acknowledged(session.api, 'subscribe', `homey:app:${METER}`)
+  await until('a reading of the other app', () => heard.length > 1)
+  expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
+
+  expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP } })).status).toBe(200)
+  expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
+  expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
+  await runs('io.bramblewood.blinds')
 })
 
 test('a data folder keeps apps, their settings and notifications, from one run to the next', async () => {

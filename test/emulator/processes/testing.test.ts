@@ -94,6 +94,7 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
         () => settings.set('', 1),
         () => settings.set('x'.repeat(201), 1),
         () => settings.set('half \\ud800', 1),
+        () => settings.set('a\\0b', 1),
         () => settings.set(5, 1),
         () => settings.set(null, 1),
         () => settings.set({}, 1),
@@ -126,7 +127,7 @@ test('values that a hub refuses, or stores as null, are handled the same way in 
   expect(app.emitted).toEqual(hub.emitted)
   const codes = app.emitted.flatMap(([event, refused]) => (event === 'refused' ? [Object(refused).slice(0, 2)] : []))
   expect(codes).toEqual([
-    ...Array.from({ length: 9 }, () => [400, 'invalid_name']),
+    ...Array.from({ length: 10 }, () => [400, 'invalid_name']),
     [413, 'too_large'],
     [413, 'too_large'],
     [400, 'invalid_value'],

@@ -16,6 +16,7 @@ import { until } from '../../support/until.ts'
 import { type View, visit } from './browser.ts'
 
 const KEY = 'key-of-the-house'
+export const PASSWORD = 'a password for tests'
 
 export interface HouseOptions {
   /** The hubs by name; default: a hub called `home`. */
@@ -111,6 +112,11 @@ export async function startHouse(options?: HouseOptions): Promise<House> {
 export async function show(options?: HouseOptions, view?: View): Promise<{ house: House; page: Page }> {
   const house = await startHouse(options)
   return { house, page: await visit(house.page, view) }
+}
+
+export async function logIn(page: Page, password = PASSWORD): Promise<void> {
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Log in' }).click()
 }
 
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })

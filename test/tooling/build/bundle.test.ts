@@ -120,13 +120,6 @@ describe('the bundle', () => {
       expect(textOf('daemon.js')).toContain(`// ${part}\n`)
   })
 
-  it('names the source file above its code, so that a stack trace leads there', () => {
-    const code = textOf('*.js')
-    for (const path of ['src/app.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
-      expect(code).toContain(`// ${path}\n`)
-    }
-  })
-
   it('includes the licence of every bundled package', () => {
     const names = [...textOf('*.js').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(
       ([, name]) => name,

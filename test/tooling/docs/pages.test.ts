@@ -97,18 +97,14 @@ describe('the README', () => {
 
   it.each([
     'docs/install.md#upgrade',
-    'docs/remove.md',
     'docs/troubleshooting.md#hub2mqtt-doctor',
     'docs/troubleshooting.md#report-a-bug',
     'docs/configuration.md#tls',
     'docs/configuration.md#publish-a-setting',
     'docs/configuration.md#allow-uninstalling',
     'docs/home-assistant.md#tell-of-crashes',
-    'docs/node-red.md',
-    'docs/hubs.md',
     'docs/operations.md#demo',
     'docs/operations.md#on-one-machine',
-    'docs/emulator.md',
   ])('links to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
 
   it('has one line each to try it and to run all tests', () => {

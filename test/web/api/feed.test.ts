@@ -83,8 +83,8 @@ describe('the feed', () => {
   }) => {
     hold('b/bridge/state', 'online')
     hold(app('x'), state(1))
-    hold('b/discovery/device/hub2mqtt--h/config', '{}')
     // If the base topic is the discovery prefix, both kinds of topics have the same first level.
+    hold('b/device/hub2mqtt--h/config', '{}')
     hold('b/switch/hub2mqtt/hub2mqtt--h--enabled/config', '{}')
     hold('homeassistant/device/hub2mqtt--h/config', '{}')
     hold('b/home/app/y', null)

@@ -8,7 +8,7 @@ import type { RunningBridge } from '../../support/bridge.ts'
 import { Fleet } from '../../support/fleet.ts'
 import { natsPath, startNats } from '../../support/nats.ts'
 import { until } from '../../support/until.ts'
-import { snapshotOf } from './frames.ts'
+import { addressOf, snapshotOf } from './frames.ts'
 
 const NAMES = ['shard-1', 'shard-2']
 const HTTP = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
@@ -22,9 +22,6 @@ let url: string
 
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
-
-const addressOf = ({ lines }: RunningBridge) =>
-  until('the listener', () => lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found))
 
 beforeAll(async () => {
   shards = await Fleet.build({ hubs: 8, env: HTTP })

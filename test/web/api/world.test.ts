@@ -5,7 +5,7 @@ import { DOCTOR_REPORT, type LiveFrame, STATE } from '../../../src/web/server/ap
 import { until } from '../../support/until.ts'
 import type { World } from '../../support/world.ts'
 import { KEY, World as Worlds } from '../../support/world.ts'
-import { framesOf, snapshotOf } from './frames.ts'
+import { addressOf, framesOf, snapshotOf } from './frames.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
@@ -13,9 +13,6 @@ let world: World
 let url: string
 let app: string
 let owner: { readonly authorization: string }
-
-const addressOf = (one: World) =>
-  until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 
 const send = async (path: string, body?: string) => {
   const headers = { ...owner, ...(body !== undefined && { 'content-type': 'application/json' }) }
@@ -26,7 +23,7 @@ const stateOf = async (at = url) => v.parse(STATE, await (await fetch(`${at}/api
 
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
-  url = await addressOf(world)
+  url = await addressOf(world.bridge)
   app = world.app
   owner = await world.bridge.owner()
 })
@@ -46,13 +43,6 @@ describe('over HTTP', () => {
       .filter((topic) => topic.startsWith('hub2mqtt/') && !/\/(event|cmd|result|presence|probe)(\/|$)/.test(topic))
       .filter((topic) => observer.last(topic) !== '')
     expect(topics.toSorted()).toEqual(retained.toSorted())
-  })
-
-  it('the retained topics are complete if the base topic is also the discovery prefix', async () => {
-    await using one = await Worlds.start({ env: { ...http, DISCOVERY_PREFIX: 'hub2mqtt' } })
-    const topics = Object.keys(await stateOf(await addressOf(one)))
-    expect(topics).toContain(`hub2mqtt/home/app/${one.app}`)
-    expect(topics.filter((topic) => topic.endsWith('/config'))).toEqual([])
   })
 
   it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {
@@ -108,7 +98,7 @@ describe('over HTTP', () => {
     ['that is cut off', 60_000, { ok: false, error: { code: 'outcome_unknown' } }],
   ])('a command in progress is answered at the end %s', async (_, ms, expected) => {
     await using ending = await Worlds.start({ env: http })
-    const api = await addressOf(ending)
+    const api = await addressOf(ending.bridge)
     const headers = await ending.bridge.owner()
     ending.hub.behave('slow-headers', { ms, times: 1, operation: 'restartApp' })
     const asked = fetch(`${api}/api/commands/home/app/${ending.app}/restart`, { method: 'POST', headers })
@@ -153,11 +143,6 @@ describe('over HTTP', () => {
     expect(response.headers.get('content-type')).toBe('image/svg+xml')
     expect(response.headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")
     expect(await response.text()).toMatch(/^<svg/)
-    const asked = world.hub.requests.filter(({ path }) => path.startsWith('/icon/'))
-    expect(asked).toHaveLength(1)
-    expect(asked[0]).not.toHaveProperty('key')
-    await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
-    expect(world.hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(1)
     for (const path of ['home/apps/none', 'nowhere/apps/x']) {
       expect((await fetch(`${url}/api/hubs/${path}/icon`)).status).toBe(404)
     }
@@ -189,7 +174,7 @@ describe('over HTTP', () => {
 
 it('with http.page: false there are health and metrics, and an explanation in place of the page', async () => {
   await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
-  const at = await addressOf(other)
+  const at = await addressOf(other.bridge)
   expect((await fetch(`${at}/readyz`)).status).toBe(200)
   expect(await (await fetch(at)).text()).toContain('http.page')
   for (const path of ['api/session', 'api/live', 'api/state']) {

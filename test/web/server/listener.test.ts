@@ -222,14 +222,6 @@ describe('the HTTP listener', () => {
     expect(await response.text()).not.toContain('secret')
   })
 
-  it('reports an error if it cannot listen', async () => {
-    const url = await start()
-    const port = Number(new URL(url).port)
-    await expect(listen({ host: '127.0.0.1', port, allowedHosts: [], routes: {}, log: { warn() {} } })).rejects.toThrow(
-      'EADDRINUSE',
-    )
-  })
-
   describe('of a daemon whose port is in use at first', () => {
     const blocked = async () => {
       const occupant = createServer().listen(0, '127.0.0.1')

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, onTestFinished, vi } from 'vitest'
 import { WebSocket } from 'ws'
-import { systemClock } from '../../../src/base/clock.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
@@ -10,7 +9,6 @@ import { fateOf, it, openDoor, owner, rawAnswer } from './door.ts'
 
 const topics = createTopics('b')
 const topicOf = (n: number) => topics.of('app', { hub: 'home', app: `com.example.app-${n}` })
-const payloadOf = (n: number) => JSON.stringify({ id: n, cpu_percent: n, memory_bytes: n, filler: 'x'.repeat(400) })
 
 interface Frame {
   readonly type: string
@@ -24,18 +22,6 @@ function framesOf(socket: WebSocket): Frame[] {
 }
 
 describe('the live channel', () => {
-  it('begins with a snapshot of 1,000 apps, and continues with changes', async () => {
-    const { hold, webSocket } = await openDoor({ clock: systemClock })
-    for (let n = 0; n < 1000; n += 1) hold(topicOf(n), payloadOf(n))
-    const frames = framesOf(webSocket())
-    await until('the snapshot', () => frames.length > 0)
-    expect(frames[0]?.type).toBe('snapshot')
-    expect(frames[0]?.state).toHaveLength(1000)
-    hold(topicOf(7), payloadOf(8))
-    await until('the change', () => frames.some(({ type }) => type === 'changes'))
-    expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
-  })
-
   it('buffers little for a client that does not read, and sends a new snapshot when the client reads again', async () => {
     const clock = new FakeClock()
     const { hold, webSocket } = await openDoor({ clock })

@@ -64,21 +64,6 @@ describe('without a hub in the configuration', () => {
     expect(text).not.toContain('mqtt')
   })
 
-  test('of two tabs that finish at the same time, the first is accepted', async () => {
-    const { ended, path, apply } = await setUp()
-    const finish = (name: string) => apply({ hub: at(NOWHERE, { name }), broker: EMBEDDED })
-    const answers = await Promise.all([finish('one'), finish('other').catch(() => undefined)])
-    const statuses = answers.map((answer) => answer?.status)
-    expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    // The other request is refused, or fails because the listener is closed.
-    expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
-    expect(await ended).toBeDefined()
-    const text = readFileSync(path, 'utf8')
-    const [taken, refused] = answers[0]?.status === 200 ? ['one:', 'other:'] : ['other:', 'one:']
-    expect(text).toContain(taken)
-    expect(text).not.toContain(refused)
-  })
-
   test('a file that the process may not write is not changed, and the lines for it are shown', async () => {
     const managed = join(temporaryFolder(), 'managed.yaml')
     const begun = await setUp({ file: 'log: { level: debug }\n' })
