@@ -76,14 +76,6 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Escapes all characters outside ASCII, because even one would double the memory that V8 needs for the text. */
-const ascii: Plugin = {
-  name: 'ascii',
-  renderChunk: (code) => ({
-    code: code.replaceAll(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
-  }),
-}
-
 /** Empties the folder, and writes the bundle to it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
@@ -93,7 +85,7 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
-    plugins: [noWebSocketOfNode, builtinsAsObjects, ascii],
+    plugins: [noWebSocketOfNode, builtinsAsObjects],
     resolve: {
       alias: [
         { find: /^debug$/, replacement: join(root, 'src/tooling/build/no-debug.cjs') },
@@ -118,8 +110,9 @@ export async function bundle(folder: string): Promise<void> {
           entryFileNames: 'main.js',
           chunkFileNames: '[name].js',
           keepNames: true,
+          // One character outside ASCII, even in a comment, would double the memory that V8 needs for the text.
           charset: 'ascii',
-          comments: { jsdoc: false, annotation: false },
+          comments: false,
           // A file and the files before it contain all imports of its modules, so no file depends on a later one.
           codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
         },
