@@ -1,5 +1,6 @@
 /** Writes log lines immediately, so that an exit loses no lines, and keeps the latest lines for the page. */
 import { writeSync } from 'node:fs'
+import { systemCode } from '../base/failures.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 
 export interface Destination {
@@ -14,8 +15,6 @@ const DRAIN_STEP_MS = 5
 /** Writes the chunk or its beginning, and returns the number of bytes that were written. */
 type Write = (chunk: Buffer) => number
 
-const isBusy = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EAGAIN'
-
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -29,7 +28,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
     try {
       while (waiting.length > 0) waiting = waiting.subarray(write(waiting))
     } catch (error) {
-      if (isBusy(error)) return true
+      if (systemCode(error) === 'EAGAIN') return true
       waiting = Buffer.alloc(0)
     }
     return false

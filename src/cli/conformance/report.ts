@@ -69,12 +69,10 @@ function unusableBecause({ reading }: Evidence): string[] {
   if (apps === undefined) return ['the list of apps was not requested']
   if (isUnlicensed(apps)) return [NO_LICENCE]
   const outcome = outcomeOf(apps)
-  const wrong = outcome === 'ok' ? whyNoList(apps) : undefined
-  return [
-    ...(outcome === 'refused' ? [`the key may not list the apps: ${summary(apps)}`] : []),
-    ...(outcome !== 'ok' && outcome !== 'refused' ? [`the apps cannot be listed: ${summary(apps)}`] : []),
-    ...(wrong === undefined ? [] : [`the list of apps${wrong}`]),
-  ]
+  if (outcome === 'refused') return [`the key may not list the apps: ${summary(apps)}`]
+  if (outcome !== 'ok') return [`the apps cannot be listed: ${summary(apps)}`]
+  const wrong = whyNoList(apps)
+  return wrong === undefined ? [] : [`the list of apps${wrong}`]
 }
 
 /** Lists what went wrong in the write tests: nothing was tested, changes were not undone, or the tests were stopped. */
@@ -150,6 +148,7 @@ export function reportText(report: Report): string {
     : `hub2mqtt cannot work with it: ${all}.`
   if (hub === null) return `${verdict}\n`
   const { kind, because, prefixes, firmware, scopes, apps } = hub
+  const perhaps = (unseen ?? []).map((item) => `perhaps ${item}`)
   const section = (title: string, fits: (row: Report['expectations'][number]) => boolean) => {
     const rows = expectations.filter(fits)
     return [
@@ -168,7 +167,7 @@ export function reportText(report: Report): string {
       ['Key', scopes === null ? 'the hub does not report its permissions' : scopes.join(', ') || 'no permissions'],
       ['Apps', apps === null ? 'not listed' : String(apps)],
       ['Limit', limitText(limit) ?? expectations.find(({ id }) => id === 'rate-limit')?.found ?? ''],
-      ...(left === null ? [] : [['Left changed', leftText(left, unseen ?? [])]]),
+      ...(left === null ? [] : [['Left changed', [...left, ...perhaps].join(', ') || 'nothing']]),
     ]),
     '',
     'Operations',
@@ -182,11 +181,6 @@ export function reportText(report: Report): string {
     `hub2mqtt ${version}. Names, addresses, ids and values are left out.`,
     '',
   ].join('\n')
-}
-
-function leftText(left: readonly string[], unseen: readonly string[]): string {
-  if (unseen.length === 0) return left.join(', ') || 'nothing'
-  return [...left, ...unseen.map((item) => `perhaps ${item}`)].join(', ')
 }
 
 function limitText(limit: Report['limit']): string | undefined {

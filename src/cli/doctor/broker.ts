@@ -43,14 +43,15 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
   const echoes = new Map<string, () => void>()
   const messages = new Map<string, string>()
   let isReceived = true
-  let onNoSubscribers = () => {}
   const session = () => ({
     ...sessionAt(url, config),
     onPublish: ({ topic, payload, retain }: Message) => {
       if (retain) messages.set(topic, payload.toString())
       else echoes.get(topic)?.()
     },
-    onNoSubscribers: () => onNoSubscribers(),
+    onNoSubscribers: () => {
+      isReceived = false
+    },
   })
   const at = shownUrl(url)
   try {
@@ -58,15 +59,12 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       const { protocol, lack } = connection
       const found = [ok(`connected to ${at} with MQTT ${protocol}`)]
       if (lack !== undefined) found.push(problem(`the broker lacks ${lack}`, 'use another broker, such as Mosquitto'))
-      onNoSubscribers = () => {
-        isReceived = false
-      }
       await checkForListeners(connection, discovery, clock)
-      onNoSubscribers = () => {}
+      const hasListeners = protocol === '5' ? isReceived : undefined
       // Ignore denied subscriptions: a bridge works even if it is not allowed to read the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
-      found.push(...examineListeners(messages, discovery, protocol === '5' ? isReceived : undefined))
+      found.push(...examineListeners(messages, discovery, hasListeners))
       if (mqtt.url === null && messages.get(topics.of('bridgeState', {})) !== 'online') {
         const remedy = `to use that broker, set mqtt.url: ${at}; otherwise choose another mqtt.embedded.port`
         found.push(problem(`the embedded broker cannot start: another broker listens at ${at}`, remedy))

@@ -79,10 +79,8 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // Replace the longest words first, because one word may be part of another.
-  const all = [...words].sort(([one], [other]) => other.length - one.length)
-  const patterns = all.map(
-    ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,
-  )
-  return (text: string): string => patterns.reduce((rest, [pattern, as]) => rest.replace(pattern, as), text)
+  // Prefer the longest word, because one word may be part of another. Replace all at once, for the same reason.
+  const all = [...words.keys()].sort((one, other) => other.length - one.length).map(RegExp.escape)
+  const pattern = new RegExp(`(?<![\\w-])(?:${all.join('|')})(?![\\w-])`, 'g')
+  return (text: string): string => text.replace(pattern, (word) => words.get(word) ?? word)
 }

@@ -6,49 +6,21 @@ import { build, type Plugin } from 'vite'
 import { ROOT } from '../../base/root.ts'
 
 const root = fileURLToPath(ROOT)
-const MAIN = join(root, 'src/main.ts')
 
 /** Packages that are not bundled: a development package, and optional dependencies of libraries. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
  * Modules that are loaded together share a file. Each file contains everything that its modules import, except the
- * content of earlier files. Every command needs the first file. A health check, which runs every few seconds, also
- * needs the second file.
+ * content of files with a higher priority. Every command needs the first file. A health check, which runs every few
+ * seconds, also needs the second file. The main module has a file of its own: it awaits the end of the program, so no
+ * other file may depend on it.
  */
 const FILES = [
-  { name: 'start', of: ['src/main.ts'] },
-  { name: 'config', of: ['src/config/load.ts', 'src/cli/check-config.ts', 'src/cli/running.ts'] },
-  { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
+  { name: 'start', test: /src\/cli\/(?:command|memory|perform)\.ts$/, priority: 3 },
+  { name: 'config', test: /src\/(?:config\/load|cli\/check-config|cli\/running)\.ts$/, priority: 2 },
+  { name: 'daemon', test: /src\/(?:app|cli\/run)\.ts$/, priority: 1 },
 ]
-
-type Graph = { getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null }
-
-/** Returns the given modules and everything that they import. */
-function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
-  for (const module of from.filter((one) => !found.has(one))) {
-    found.add(module)
-    reachable(graph.getModuleInfo(module)?.importedIds ?? [], graph, found)
-  }
-  return found
-}
-
-/** Assigns modules to files; `null` leaves the choice to the bundler. */
-function fileOf(): (module: string, graph: Graph) => string | null {
-  let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
-  return (module, graph) => {
-    files ??= FILES.map(({ name, of }) => ({
-      name,
-      modules: reachable(
-        of.map((path) => join(root, path)),
-        graph,
-      ),
-    }))
-    // Keep the main module in a file of its own. It awaits the end of the program, so no other file may depend on it.
-    if (module === MAIN) return null
-    return files.find(({ modules }) => modules.has(module))?.name ?? null
-  }
-}
 
 /**
  * Replaces imports of built-in modules with `process.getBuiltinModule`. For an import, Node.js reads all exports, and
@@ -76,14 +48,6 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Escapes all characters outside ASCII, because even one would double the memory that V8 needs for the text. */
-const ascii: Plugin = {
-  name: 'ascii',
-  renderChunk: (code) => ({
-    code: code.replaceAll(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
-  }),
-}
-
 /** Empties the folder, and writes the bundle to it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
@@ -93,7 +57,7 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
-    plugins: [noWebSocketOfNode, builtinsAsObjects, ascii],
+    plugins: [noWebSocketOfNode, builtinsAsObjects],
     resolve: {
       alias: [
         { find: /^debug$/, replacement: join(root, 'src/tooling/build/no-debug.cjs') },
@@ -101,7 +65,7 @@ export async function bundle(folder: string): Promise<void> {
       ],
     },
     build: {
-      ssr: MAIN,
+      ssr: join(root, 'src/main.ts'),
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
@@ -118,10 +82,10 @@ export async function bundle(folder: string): Promise<void> {
           entryFileNames: 'main.js',
           chunkFileNames: '[name].js',
           keepNames: true,
+          // One character outside ASCII, even in a comment, would double the memory that V8 needs for the text.
           charset: 'ascii',
-          comments: { jsdoc: false, annotation: false },
-          // A file and the files before it contain all imports of its modules, so no file depends on a later one.
-          codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
+          comments: false,
+          codeSplitting: { groups: FILES },
         },
       },
     },

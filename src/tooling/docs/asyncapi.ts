@@ -5,7 +5,7 @@ import { ERROR_CODES } from '../../contract/errors.ts'
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../../contract/payload.ts'
 import { PUBLICATIONS, type Publication } from '../../contract/publications.ts'
 import { CONTRACT_VERSION, FAILURE, SUCCESS } from '../../contract/schemas.ts'
-import { address, code, commandTopics, PLACEHOLDERS } from './markdown.ts'
+import { code, commandTopics, PLACEHOLDERS } from './markdown.ts'
 import { acceptsNothing, camelCase, jsonSchema, payloadSchema } from './schema.ts'
 import { offByDefault, permissionOf } from './tables.ts'
 
@@ -21,17 +21,13 @@ may have \`transaction\`, which the answer repeats, and \`expires_at\`, after wh
 With MQTT 5, Correlation Data and Message Expiry do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
 The length of a text is in UTF-16 code units: an emoji is two or more.`
 
-/** Converts a topic to an AsyncAPI address with its parameters. */
+/** Returns the address of a channel. AsyncAPI marks parameters as the topics of the tables do. */
 function addressed(topic: string) {
-  const names: string[] = []
-  const text = address(topic, (name) => {
-    names.push(name)
-    return `{${name}}`
-  })
-  return {
-    address: text,
-    parameters: Object.fromEntries(names.map((name) => [name, ref('components', 'parameters', name)])),
-  }
+  const parameters = [...topic.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [
+    name,
+    ref('components', 'parameters', name),
+  ])
+  return { address: topic, parameters: Object.fromEntries(parameters) }
 }
 
 /** Returns an id such as `appGetSetting`, or `appGetSettingOfTopic` if the topic of the command names the setting. */

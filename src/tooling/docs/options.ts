@@ -12,31 +12,24 @@ function fallback({ required, default: value = null }: Option): string {
   return code(typeof value === 'string' ? value : JSON.stringify(plain(value)))
 }
 
-function tableOf(table: Table, shownPath: (path: string) => string, variable: (path: string) => string): string {
+/** @param file the beginning of the paths in a file @param environment the beginning of the paths in variables */
+function tableOf(table: Table, file = '', environment = ''): string {
   return markdownTable(
     ['Option', 'Environment', 'Value', 'Default', 'Meaning'],
-    Object.entries(table).map(([path, option]) => [
-      code(shownPath(path)),
-      code(variable(path)),
-      about(option.schema).name,
-      fallback(option),
-      option.sensitive
-        ? `${option.doc} Or ${code(fileKey(shownPath(path)))}, ${code(`${variable(path)}_FILE`)}.`
-        : option.doc,
-    ]),
+    Object.entries(table).map(([path, option]) => {
+      const [key, variable] = [file + path, environmentName(environment + path)]
+      const doc = option.sensitive ? `${option.doc} Or ${code(fileKey(key))}, ${code(`${variable}_FILE`)}.` : option.doc
+      return [code(key), code(variable), about(option.schema).name, fallback(option), doc]
+    }),
   )
 }
 
 export function optionsSection(): string {
   return [
     `${code('--config')} or ${code(CONFIG_VARIABLE)} names the configuration file; environment variables override the values in the file. Examples of durations: ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; of sizes: ${code('64KiB')}, ${code('1MiB')}.`,
-    tableOf(
-      hubOptions,
-      (path) => `hubs.<name>.${path}`,
-      (path) => environmentName(`hub.${path}`),
-    ),
+    tableOf(hubOptions, 'hubs.<name>.', 'hub.'),
     `The ${code('HUB2MQTT_HUB_…')} variables configure one hub: the hub that ${code(HUB_NAME_VARIABLE)} names or, without this variable, the only hub in the file, otherwise ${code(DEFAULT_HUB_NAME)}.`,
-    tableOf(others, (path) => path, environmentName),
+    tableOf(others),
     `The options for the guardian, and for the app updates that it makes, are in [a separate table](guardian.md#options).`,
   ].join('\n\n')
 }
@@ -44,7 +37,7 @@ export function optionsSection(): string {
 /** The options that are not on the page of the guardian. */
 const others = Object.fromEntries(Object.entries(options).filter(([path]) => !(path in guardOptions)))
 
-export const guardOptionsSection = (): string => tableOf(guardOptions, (path) => path, environmentName)
+export const guardOptionsSection = (): string => tableOf(guardOptions)
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # Every option of hub2mqtt. A line with # directly before an option shows its default, or an example if it

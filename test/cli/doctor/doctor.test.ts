@@ -126,6 +126,11 @@ describe.concurrent('doctor', () => {
     for (const word of ['castle', '127.0.0.1', 'secret-base', 'alice', 'pw-canary', KEY])
       expect(report).not.toContain(word)
   })
+
+  test('replaces a name in the report that is a word of what replaces another name', async ({ hub }) => {
+    const { report } = await say({ HUB_URL: hub.url, HUB_NAME: 'broker', MQTT_URL: (await embedded()).url })
+    expect(report).toContain('hub <hub 1>: a hub answers at http://<broker>:')
+  })
 })
 
 test.concurrent('doctor in a fleet checks the topics of its own member and of the fleet, and detects members with a different configuration', async () => {

@@ -120,6 +120,10 @@ describe('the bundle', () => {
       expect(textOf('daemon.js')).toContain(`// ${part}\n`)
   })
 
+  it('has only ASCII characters, because one other would double the memory that V8 needs for the text', () => {
+    expect(/[^\0-\x7f]/.exec(textOf('*.js'))).toBe(null)
+  })
+
   it('includes the licence of every bundled package', () => {
     const names = [...textOf('*.js').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(
       ([, name]) => name,

@@ -223,20 +223,17 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('renders an event for its subscribers, with the time at which it happened', async ({
-    opened: { feed, follow, snapshot, clock },
-  }) => {
-    let made = 0
-    const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
+  it('stores an event with the time at which it happened', async ({ opened: { feed, follow, snapshot, clock } }) => {
+    const happen = () => feed.record('b/home/result/x', '{}')
     const at = new Date(clock.now()).toISOString()
     happen()
-    expect(made).toBe(0)
     await clock.advance(1_000)
-    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{"n":1}' }])
+    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{}' }])
     const { frames } = follow()
+    const happening = { at: new Date(clock.now()).toISOString(), topic: 'b/home/result/x', payload: '{}' }
     happen()
     await clock.advance(1_000)
-    expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
+    expect(frames).toMatchObject([{ happenings: [happening] }])
   })
 
   it('renders nothing without subscribers, and each change only once for all of them', async ({

@@ -3,7 +3,7 @@ import { bulk, isInProgress } from '../actions.ts'
 import { api, type Result } from '../api.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry, Store } from '../live/store.ts'
-import { IconButton, submits, useNow, useRequest } from '../parts/controls.tsx'
+import { Action, IconButton, submits, useNow, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
@@ -193,9 +193,7 @@ function Footer() {
       <a href={DOCS_URL + (DOCS[route.value.at] ?? 'http.md')} target="_blank" rel="noreferrer">
         {text.docs}
       </a>
-      <button type="button" onClick={showKeys}>
-        {terms.keys}
-      </button>
+      <Action label={terms.keys} act={showKeys} />
     </footer>
   )
 }
@@ -259,9 +257,7 @@ function StaleBanner() {
         {store.complete.value ? text.stale : text.closed}{' '}
         <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
       </span>
-      <button type="button" onClick={() => void channel.retryNow()}>
-        {text.retry}
-      </button>
+      <Action label={text.retry} act={() => void channel.retryNow()} />
     </div>
   )
 }

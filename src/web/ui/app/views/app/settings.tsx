@@ -314,19 +314,11 @@ function Editor({ name, list, refused, change: { value, edited, busy, save }, be
 
 function Field({ name, kind, typed }: { name: string; kind: Kind; typed: Signal<string | undefined> }) {
   const value = typed.value ?? ''
-  const shared = {
-    class: 'new',
-    'aria-label': text.setting.value({ name }),
-    value,
-    onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(typed, currentTarget.value),
-  }
+  const named = { class: 'new', 'aria-label': text.setting.value({ name }) }
+  if (kind === 'boolean')
+    return <Select {...named} options={['', 'true', 'false']} chosen={value} choose={(one) => set(typed, one)} />
+  const onInput = ({ currentTarget }: { currentTarget: { value: string } }) => set(typed, currentTarget.value)
+  const shared = { ...named, value, onInput }
   if (kind === 'number') return <input {...shared} inputMode="decimal" />
-  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MAX_LINES, value.split('\n').length)} />
-  return (
-    <select {...shared}>
-      {['', 'true', 'false'].map((one) => (
-        <option key={one}>{one}</option>
-      ))}
-    </select>
-  )
+  return <textarea {...shared} rows={Math.min(MAX_LINES, value.split('\n').length)} />
 }
