@@ -89,7 +89,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   const prefix = API_PREFIXES.find((one) => pings[one].greets)
   // If no hub answers at either path, stop here, because only a hub may receive the key.
   if (prefix === undefined) return unreachableReport(pings)
-  client.trust(pings[prefix].id)
+  client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('reading')
   const reading = await read(client, pings, prefix, options.app)
   onStep('opening the realtime channel')
@@ -121,8 +121,9 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   }
   const protocols = { 3: await supports(3), 4: await supports(4) }
   const hubId = reading.pings[reading.prefix].id
+  const prove = async () => (await client.prove()) === undefined
   const session = (withToken: boolean) =>
-    opened(() => openSession({ url, key, timeoutMs, clock }, hubId, client.prove, withToken))
+    opened(() => openSession({ url, key, timeoutMs, clock }, hubId, prove, withToken))
   const without = await session(false)
   const isUp = without.seen.open === 'ok'
   if (!isUp) without.close()

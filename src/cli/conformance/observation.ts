@@ -3,10 +3,9 @@
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
 import { type Answer, header, isGreeting, isPage, parse } from '../../hub/answer.ts'
-import { asHubError, type HubErrorCode } from '../../hub/errors.ts'
+import { HubError, type HubErrorCode } from '../../hub/errors.ts'
 import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
-import { ProvenHub } from '../../hub/proven-hub.ts'
 import { lacksLicence } from '../../hub/refusal.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
@@ -48,24 +47,38 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 export function newClient({ url, key, timeoutMs, clock }: Target) {
   let shown = UNKNOWN_KEY
   let isFirst = true
-  /** The id of the hub that is examined. */
-  let hubId: string | null = null
+  /** The hub to which the key may be sent, and the path of the hub's ping. */
+  let hub: { readonly ping: string; readonly id: string | null } | undefined
+  /** Whether every connection has stayed open since the hub identified itself. If not, another device may answer. */
+  let isSure = true
+  let proving: Promise<Observation | undefined> | undefined
   /** Whether the hub's answers contain its id. If so, a successful answer without it is from another server. */
   let signs = false
-  const options = { url, timeoutMs, maxRequests: 2, apiKey: () => shown }
-  /** Only checks the identity, because it would hide unusual answers of the hub. */
-  const proven = new ProvenHub({ ...options, pathPrefix: 'auto' }, clock)
-  const http = new HttpClient({ ...options, onDisconnected: () => proven.doubt() }, clock)
-  const close = async () => void (await Promise.all([http.close(), proven.close()]))
-  return { trust, prove, request, requestOnce, [Symbol.asyncDispose]: close }
+  const onDisconnected = () => {
+    isSure = false
+  }
+  const http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => shown }, clock)
+  return { trust, prove, request, requestOnce, [Symbol.asyncDispose]: () => http.close() }
 
-  function trust(id: string | null): void {
-    hubId = id
+  function trust(ping: string, id: string | null): void {
+    hub = { ping, id }
   }
 
-  /** Resolves to whether the key may be sent. Pings the hub again if a connection was closed. */
-  async function prove(): Promise<boolean> {
-    return (await proven.ensure().then(() => undefined, asHubError)) === undefined
+  /** Pings the hub again if a connection was closed. Resolves to the failed ping if the key must not be sent. */
+  function prove(): Promise<Observation | undefined> {
+    if (isSure && hub !== undefined) return Promise.resolve(undefined)
+    proving ??= requestIdentity().finally(() => {
+      proving = undefined
+    })
+    return proving
+  }
+
+  async function requestIdentity(): Promise<Observation | undefined> {
+    if (hub === undefined) throw new Error('No hub has identified itself.')
+    const seen = await requestOnce('GET', hub.ping, { show: 'no key' })
+    isSure = seen.greets && seen.id === hub.id
+    if (isSure) return undefined
+    return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
   /** Sends a request. After the status 429, waits for the time in Retry-After and sends it once more. */
@@ -73,7 +86,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
     const seen = await requestOnce(method, path, options)
-    if (seen.status !== 429 && seen.failure !== 'rate_limited') return seen
+    if (seen.status !== 429) return seen
     const seconds = Number(seen.retryAfter)
     await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
     return await requestOnce(method, path, options)
@@ -83,8 +96,9 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   function isForeign(seen: Observation): boolean {
     if (seen.id === null) return signs && isOk(seen)
     signs = true
-    if (hubId === null || hubId === seen.id) return false
-    proven.distrust()
+    const known = hub?.id ?? null
+    if (known === null || known === seen.id) return false
+    isSure = false
     return true
   }
 
@@ -93,11 +107,11 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     path: string,
     { show = 'key', body, patienceMs = 0 }: RequestInput = {},
   ): Promise<Observation> {
-    let started = clock.elapsed()
+    const against = show === 'key' ? await prove() : undefined
+    if (against !== undefined) return against
+    const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)
     try {
-      if (show === 'key') await proven.ensure()
-      started = clock.elapsed()
       const text = body === undefined ? undefined : JSON.stringify(body)
       shown = show === 'key' ? key : UNKNOWN_KEY
       const isKeyless = show === 'no key'
@@ -105,7 +119,8 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
       const seen = seenOf(await http.request(method, path, sending), ms())
       return show === 'key' && isForeign(seen) ? { ...NONE, failure: 'nonsense', ms: seen.ms } : seen
     } catch (error) {
-      return { ...NONE, failure: asHubError(error).code, ms: ms() }
+      if (!(error instanceof HubError)) throw error
+      return { ...NONE, failure: error.code, ms: ms() }
     }
   }
 }
