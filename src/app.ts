@@ -106,7 +106,8 @@ export async function run(options: RunOptions): Promise<void> {
       metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
       rollouts.client?.answered(end.result, summary)
-      feed?.record(end.result, summary())
+      // Render the summary of a failure now, so that its length counts towards the feed's limit.
+      feed?.record(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
     onReadBack: (topic, payload) => {

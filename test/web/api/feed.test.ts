@@ -223,17 +223,20 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('stores an event with the time at which it happened', async ({ opened: { feed, follow, snapshot, clock } }) => {
-    const happen = () => feed.record('b/home/result/x', '{}')
+  it('renders an event for its subscribers, with the time at which it happened', async ({
+    opened: { feed, follow, snapshot, clock },
+  }) => {
+    let made = 0
+    const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
     const at = new Date(clock.now()).toISOString()
     happen()
+    expect(made).toBe(0)
     await clock.advance(1_000)
-    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{}' }])
+    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{"n":1}' }])
     const { frames } = follow()
-    const happening = { at: new Date(clock.now()).toISOString(), topic: 'b/home/result/x', payload: '{}' }
     happen()
     await clock.advance(1_000)
-    expect(frames).toMatchObject([{ happenings: [happening] }])
+    expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
   it('renders nothing without subscribers, and each change only once for all of them', async ({

@@ -25,19 +25,27 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
+/** An event of the feed. If the payload is a function, the feed calls it each time it sends the event. */
+interface FeedMessage {
+  /** The time of the event, in epoch milliseconds. */
+  readonly at: number
+  readonly topic: string
+  readonly payload: string | (() => string)
+}
+
 export class Feed {
   readonly #options: FeedOptions
   /** Topic → payload of the retained messages that clients see; `undefined` while there are no subscribers. */
   #shown: Map<string, string> | undefined
   /** State topic → payload and time of the last change, including the states of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
-  #recent: protocol.FeedEvent[] = []
+  #recent: FeedMessage[] = []
   #recentLength = 0
   /** Subscriber → whether it receives the values of settings. */
   readonly #subscribers = new Map<(frame: string) => void, boolean>()
   /** Topics that have changed since the last batch. Empty while there are no subscribers. */
   #changed = new Set<string>()
-  #pending: protocol.FeedEvent[] = []
+  #pending: FeedMessage[] = []
   #sentState: Partial<ReturnType<typeof pageState>> = {}
   /** When the last batch was sent, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
@@ -94,9 +102,12 @@ export class Feed {
     if (this.#isShown(topic) && !isAmongBridges) this.record(topic, payload)
   }
 
-  /** Stores an event and sends it to the subscribers. */
-  record(topic: string, payload: string): void {
-    const event = { at: this.#now(), topic, payload }
+  /**
+   * Stores an event and sends it to the subscribers. If the payload is a function, it is called whenever the event is
+   * sent. It must always return the same short text, whose length does not count towards `MAX_RECENT_LENGTH`.
+   */
+  record(topic: string, payload: string | (() => string)): void {
+    const event = { at: this.#options.clock.now(), topic, payload }
     this.#recent.push(event)
     this.#recentLength += lengthOf(event)
     while (this.#recent.length > MAX_RECENT || this.#recentLength > MAX_RECENT_LENGTH) {
@@ -134,7 +145,7 @@ export class Feed {
       type: 'snapshot',
       at: this.#now(),
       state: this.state(settings),
-      recent: this.#recent,
+      recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries([...usage(USAGE_MS)].map(([key, samples]) => [topics.of('app', key), samples])),
       ...pageState(this.#options),
@@ -159,7 +170,7 @@ export class Feed {
     if (this.#subscribers.size === 0 || (changed.size === 0 && events.length === 0)) return
     this.#batchAt = this.#options.clock.elapsed()
     const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
-    this.#send({ type: 'changes', at: this.#now(), state, happenings: events, ...this.#changedState() })
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: events.map(rendered), ...this.#changedState() })
   }
 
   #takeBatch() {
@@ -203,7 +214,7 @@ export class Feed {
   }
 
   #now(): string {
-    return new Date(this.#options.clock.now()).toISOString()
+    return isoTime(this.#options.clock.now())
   }
 }
 
@@ -211,4 +222,10 @@ function pageState({ refusals, logLevel, fleet }: FeedOptions) {
   return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }
 
-const lengthOf = ({ topic, payload }: protocol.FeedEvent) => topic.length + payload.length
+const isoTime = (ms: number) => new Date(ms).toISOString()
+
+const lengthOf = ({ topic, payload }: FeedMessage) => topic.length + (typeof payload === 'string' ? payload.length : 0)
+
+function rendered({ at, topic, payload }: FeedMessage): protocol.FeedEvent {
+  return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
+}
