@@ -257,7 +257,8 @@ export class ProvenHub {
     try {
       return await this.observed('ping', this.#greeted(first))
     } catch (error) {
-      this.distrust()
+      // A hub that limits requests gives no new reason for doubt, and needs no further requests.
+      if (!(error instanceof HubError) || error.code !== 'rate_limited') this.distrust()
       throw error
     }
   }
