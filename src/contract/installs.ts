@@ -81,7 +81,10 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
     if (done === true) return null
     throw undecided(error, done === false && before !== undefined)
   }
-  if (!isSpecific || (await shows(target, id, (after) => has(after, wanted), true))) return null
+  // Some hubs report no channels or versions, so the list cannot contradict the answer.
+  const agrees = ({ channel = null, version = null }: AppPatch) =>
+    has({ channel: channel ?? wanted.channel, version: version ?? wanted.version }, wanted)
+  if (!isSpecific || (await shows(target, id, agrees, true))) return null
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
@@ -104,7 +107,7 @@ async function shows(
   return found
 }
 
-function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
+function has(app: AppPatch | StoreVersion, { channel, version }: StoreVersion): boolean {
   return (channel === undefined || app.channel === channel) && (version === undefined || app.version === version)
 }
 

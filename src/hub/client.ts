@@ -175,7 +175,8 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
 function jsonOrText(answer: Answer): Json {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
-  return parse(answer) ?? textOf(answer)
+  const value = parse(answer)
+  return value === undefined ? textOf(answer) : value
 }
 
 const MAX_PATH = 512

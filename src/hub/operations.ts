@@ -116,8 +116,9 @@ const ROWS = {
     method: 'DELETE',
     path: '/app/:id',
     scope: 'hub.app',
+    // The hub's parameter is a string, and a hub might interpret any string, even `false`, as yes.
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
-      purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
+      purgeSettings ? { purgeSettings: 'true' } : {},
     shows: nothing,
   }),
   getAppStd: row({

@@ -147,7 +147,7 @@ export class ProvenHub {
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
     const losses = this.#losses
-    const { id, firmware } = await this.#ping()
+    const { id, firmware } = await this.#ping(this.prefix)
     this.#expect(id, 'nonsense')
     // Adopt the firmware; otherwise, each response of an updated hub would cast doubt on the hub's identity.
     this.#identity = { ...this.#identity, firmware }
@@ -249,19 +249,23 @@ export class ProvenHub {
     await this.#proving.done
   }
 
-  /** Reads the identity without sending the API key, so that only the right hub receives the key. */
-  async #ping(): Promise<Identity> {
+  /**
+   * Reads the identity without sending the API key, so that only the right hub receives the key.
+   * @param first the path prefix to try first
+   */
+  async #ping(first: ApiPrefix = 'manager'): Promise<Identity> {
     try {
-      return await this.observed('ping', this.#greeted())
+      return await this.observed('ping', this.#greeted(first))
     } catch (error) {
-      this.distrust()
+      // A hub that limits requests gives no new reason for doubt, and needs no further requests.
+      if (!(error instanceof HubError) || error.code !== 'rate_limited') this.distrust()
       throw error
     }
   }
 
-  async #greeted(): Promise<Identity> {
+  async #greeted(first: ApiPrefix): Promise<Identity> {
     const { pathPrefix, clean = asItIs } = this.#options
-    const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
+    const candidates = pathPrefix === 'auto' ? new Set([first, ...API_PREFIXES]) : [pathPrefix]
     let failure = new HubError('unsupported', 'The hub has no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false, isFresh: true })

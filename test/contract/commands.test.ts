@@ -254,7 +254,7 @@ describe('details of a command:', () => {
       const aimed = await aim()
       await carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP, purge_settings: purge }))
       const [{ path } = { path: '' }] = aimed.emulated.requests
-      expect(path.split('?')[1]).toBe(purge === undefined ? undefined : `purgeSettings=${purge}`)
+      expect(path.split('?')[1]).toBe(purge ? 'purgeSettings=true' : undefined)
     }
   })
 

@@ -40,6 +40,13 @@ describe('an install that the hub answered', () => {
     expect(pauses(aimed)).toEqual(MINUTE)
   })
 
+  test.each(['version', 'channel'])('is ok if the records of the hub have no %s', async (key) => {
+    const aimed = await aim({ apps: [{ id: APP, record: { [key]: undefined } }, { id: 'another.app' }] })
+    aimed.emulated.behave('pretend', { operation: 'installFromAppStore', value: null })
+    expect(await carryOut(aimed, 'app install', JSON.stringify({ [key]: '9.9.9' }))).toBeNull()
+    expect(pauses(aimed)).toEqual([0])
+  })
+
   test('is no longer checked when the bridge ends', async ({ aimed }) => {
     aimed.end()
     expect(await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))).toMatchObject({ code: 'hub_failed' })

@@ -32,3 +32,15 @@ test('a hub with another path prefix is found behind a server that answers every
   expect(watched.hub.status.api).toBe('managers')
   expect(asked(emulated, 'getApps')).toBe(1)
 })
+
+test('an identity check of a known hub asks only at its own path prefix', async ({ emulate, hold }) => {
+  const emulated = await emulate({ flavour: 'reference' })
+  await using gateway = await HttpGateway.to(emulated.port)
+  const watched = hold(`http://127.0.0.1:${gateway.port}`, { realtime: false })
+  await listed(watched)
+  const pings: string[] = []
+  gateway.rule(({ path }) => void (path.endsWith('/ping') && pings.push(path)))
+  watched.hub.client.hub.distrust()
+  await watched.hub.client.call('getApps', {})
+  expect([...new Set(pings)]).toEqual(['/api/managers/system/ping'])
+})

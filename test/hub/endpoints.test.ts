@@ -194,6 +194,11 @@ describe('a call', () => {
     await expect(call('GET x /y')).rejects.toMatchObject({ code: 'nonsense' })
   })
 
+  test.each(['null', 'false', '0', '""'])('to an app returns the JSON %s as a value, not as text', async (body) => {
+    const { call } = await client((_, response) => response.end(body))
+    expect(await call('GET com.a /x', { section: 'app' })).toBe(JSON.parse(body))
+  })
+
   test('whose answer is above 1 MiB fails, and the outcome of a write is unknown', async () => {
     const { call } = await client((_, response) => response.end(JSON.stringify('x'.repeat(1024 * 1024))))
     await expect(call('GET x')).rejects.toMatchObject({ code: 'nonsense' })

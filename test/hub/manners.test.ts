@@ -41,6 +41,18 @@ describe.concurrent('a hub that answers 429 while it is online', () => {
   })
 })
 
+test.concurrent('a hub that answers 429 to a ping is not asked for the permissions again', async ({ attach }) => {
+  const { emulated, watched } = await attach({ realtime: false })
+  const { client } = watched.hub
+  emulated.behave('answer-status', { status: 429, operation: 'ping', times: 1 })
+  emulated.forgetRequests()
+  client.hub.doubt()
+  await expect(client.call('getApps', {})).rejects.toMatchObject({ code: 'rate_limited' })
+  watched.hub.setFilter(() => true)
+  await until('a read', () => asked(emulated, 'getApps') === 1)
+  expect(asked(emulated, 'getSessionMe')).toBe(0)
+})
+
 test.concurrent('a hub that answers 429 to its first requests is not offline', async ({ emulate, hold }) => {
   const emulated = await emulate()
   emulated.behave('answer-status', { status: 429, times: 2 })

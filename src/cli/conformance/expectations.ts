@@ -177,7 +177,11 @@ const isFalse = (value: unknown): boolean => value === false
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
 
 const isUpdate = (value: unknown, kind: Kind): boolean =>
-  value === null || isRecord(value) || typeof value === 'boolean' || (kind !== 'older' && typeof value === 'string')
+  value === null ||
+  (isRecord(value) ? !NEW.includes(kind) : kind !== 'older' && ['boolean', 'string'].includes(typeof value))
+
+const isKeyedById = (value: unknown): boolean =>
+  isRecord(value) && Object.entries(value).every(([id, record]) => !isRecord(record) || record['id'] === id)
 
 const isUsage = (value: unknown): boolean =>
   isRecord(value) && ['cpu', 'mem'].every((key) => typeof (value[key] ?? 0) === 'number')
@@ -249,7 +253,7 @@ const ROWS: readonly Row[] = [
   ['no-key', 'M', 'A request without a key returns 401.', refusal('noKey', ANY, is401)],
   ['unknown-key', 'M', 'A request with an unknown key returns 401.', refusal('unknownKey', ANY, is401)],
   ['session-me', 'S', 'The hub reports the scopes of the key.', answer('getSessionMe'), WIRE],
-  ['apps-by-id', 'R', 'getApps returns an object keyed by the id of each app.', answer('getApps', isRecord)],
+  ['apps-by-id', 'R', 'getApps returns an object keyed by the id of each app.', answer('getApps', isKeyedById)],
   ['unknown-app', 'I', 'A request for an unknown app returns 404.', refusal('unknownApp', KNOWN, is404)],
   ['absent-method', 'M', ABSENT_METHOD, refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent')],
   ['error-body', 'M', 'A refusal has a JSON body with the key error.', errorBody, WIRE],

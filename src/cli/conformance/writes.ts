@@ -100,7 +100,7 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     }
     const rest = await send('getAppSettings')
     const isRemoved = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
-    judge('setting-gone', rest, isRemoved, isRemoved ? 'it is' : `${summary(unset)}, and it is not`)
+    judge('setting-gone', rest, isRemoved, isRemoved ? 'it does not' : `${summary(unset)}, but it does`)
     if (isRemoved) await keep('unsetAgain')
     else skip('the setting may not be removed', ['unsetAgain'])
   }
@@ -235,9 +235,10 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     announced.set(name, isReceived || announced.get(name) === true)
     const after = (isReceived: boolean) =>
       [...announced].flatMap(([one, was]) => (was === isReceived ? [one] : [])).join(', ')
-    const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
+    const [heard, missed] = [after(true), after(false)]
+    const found = [heard && `after ${heard}`, missed && `not after ${missed}`].filter(Boolean).join('; ')
     // A quick restart may change nothing in the record.
-    trials.set('events', after(false) === 'restartApp' ? unknown(found) : verdict(after(false) === '', found))
+    trials.set('events', missed === 'restartApp' ? unknown(found) : verdict(missed === '', found))
   }
 
   async function becomes(wanted: (record: AppRecord) => boolean, ms: number) {

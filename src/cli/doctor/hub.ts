@@ -79,7 +79,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
       if (!(error instanceof HubError)) throw error
       yield problem(
         `no realtime channel, so changes are noticed only when the list is polled: ${error.message.replace(/\.$/, '')}`,
-        'the key may need homey.system.readonly; a proxy in between must forward WebSockets',
+        'the key may need homey.system.readonly; a proxy in between must forward WebSockets; for a hub without this channel, set realtime: false',
       )
     }
   } catch (error) {

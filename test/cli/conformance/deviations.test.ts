@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
-import { HttpGateway, type Reply } from '../../support/http-gateway.ts'
+import { type GatewayRequest, HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, ODD, type Plant } from './plants.ts'
 import { APP, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, said } from './support.ts'
 
@@ -34,6 +34,22 @@ test.concurrent.for(Object.entries(ODD))('a hub that %s has no findings', async 
   const report = await reportOn(url, all)
   expect(said(report)).toEqual(NOTHING)
   expect(report.problems).toEqual([])
+})
+
+test.concurrent('a list of apps that is keyed by something else than their ids is found', async () => {
+  const change = (answer: Reply): Reply => ({ ...answer, text: answer.text.replace(`"${APP}":`, '"other":') })
+  const isList = ({ upgrade, path }: GatewayRequest) => !upgrade && path.endsWith('/apps/app')
+  const { url } = await plant({
+    onTheWay: (gateway) => gateway.rule((asked) => (isList(asked) ? { change } : undefined)),
+  })
+  expect(said(await reportOn(url))).toEqual({ ...NOTHING, differs: ['apps-by-id'], operations: ['getApps'] })
+})
+
+test.concurrent('the events of a hub are named without those that do not apply', async () => {
+  const { url } = await plant({})
+  const report = await reportOn(url, all)
+  expect(found(report, 'events')?.found).toBe('after updateApp, restartApp, disableApp, enableApp')
+  expect(found(report, 'setting-gone')?.found).toBe('it does not')
 })
 
 test.concurrent('a hub that limits requests has no findings', async () => {

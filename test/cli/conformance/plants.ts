@@ -101,6 +101,14 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
   'the locales are a list': [answersWith('getAppLocales', []), { differs: ['locales'], operations: ['getAppLocales'] }],
   'usage is a text': [{ hub: withRecord({ usage: '40 MB' }) }, { differs: ['field-usage'] }],
   'updateAvailable is a number': [{ hub: withRecord({ updateAvailable: 7 }) }, { differs: ['field-update-available'] }],
+  'updateAvailable of an older hub is true': [
+    { hub: withRecord({ updateAvailable: true }) },
+    { differs: ['field-update-available'] },
+  ],
+  'updateAvailable of a newer hub is an object': [
+    { hub: withRecord({ updateAvailable: { version: '2.2.0' } }, 'newer') },
+    { differs: ['field-update-available'] },
+  ],
   'a refusal is a page': [
     changes(isOf('GET', /no-such-app$/), () => ({ text: '<html>' })),
     { differs: ['error-body'] },

@@ -313,7 +313,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       hub.behave('refuse-handshake', { status: 403 })
       return { HUB_URL: hub.url }
     },
-    finding: /no realtime channel.* → .*WebSockets/,
+    finding: /no realtime channel.* → .*WebSockets; for a hub without this channel, set realtime: false$/,
   },
   'a clock that is far off': {
     make: () => ({}),
