@@ -160,7 +160,8 @@ export class Session {
    * Resolves to the refusal if the key does not permit the list.
    */
   async #read(slot?: Slot): Promise<HubError | undefined> {
-    this.#stale ||= this.#isPartial
+    // A key that may not read the list may have got other permissions, and a refresh is refused until they are read.
+    this.#stale ||= this.#isPartial || this.#status.current.reason === 'forbidden'
     await this.#ensureGreeted()
     slot?.keep()
     let refused: HubError | undefined
