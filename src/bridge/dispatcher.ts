@@ -232,6 +232,10 @@ export class Dispatcher {
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
+    // A reload may have removed the hub. A hub that another member has taken over is still configured.
+    const { hubs, live } = this.#options
+    const name = topic.hub ?? ''
+    if (!hubs.has(name) && !Object.hasOwn(live.value.hubs, name)) throw new CommandError('unknown_hub')
     this.#authorize(command, input)
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const app = endpoint === undefined ? topic.app : endpoint.app

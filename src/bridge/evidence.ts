@@ -226,7 +226,10 @@ class HubEvidence {
       }
     } else {
       if (!known || known.message !== null || message === null || before.crash_message === message) return
-      this.crashes.set(id, fitted({ ...known, message, reason: reasonOf(message), stack_head: stackHead(message) }))
+      this.crashes.set(
+        id,
+        fitted({ ...known, message, reason: reasonOf(message, known.exit_signal), stack_head: stackHead(message) }),
+      )
     }
     changed.add(id)
   }
@@ -242,7 +245,7 @@ class HubEvidence {
     const samples = thinned(this.#all.samples.read(this.#name, id, SAMPLES_MS).samples)
     return fitted({
       at: new Date(now).toISOString(),
-      reason: reasonOf(message),
+      reason: reasonOf(message, exit_signal),
       message,
       stack_head: stackHead(message),
       version: shortOrNull(version),

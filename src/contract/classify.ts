@@ -14,8 +14,10 @@ const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/\bunloaded\b/i, 'unloaded'],
 ]
 
-export function reasonOf(message: string | null): Reason {
-  return TEXTS.find(([text]) => text.test(message ?? ''))?.[1] ?? 'unknown'
+/** @param signal how the app's process exited, which only older hubs report, often without a message */
+export function reasonOf(message: string | null, signal: string | null = null): Reason {
+  const reason = TEXTS.find(([text]) => text.test(message ?? ''))?.[1]
+  return reason ?? (signal === 'SIGKILL' ? 'killed' : 'unknown')
 }
 
 /** Returns the message on one line, short enough to be stored many times. */

@@ -53,8 +53,8 @@ export class HomeAssistant implements Discovery {
   readonly #discovered = new Map<string, DiscoveredHub>()
   /** Names of hubs that are also configured under another name, under which their devices are published. */
   readonly #duplicates = new Set<string>()
-  /** Ids of removed hubs whose devices are cleared later. */
-  readonly #leaving = new Set<string>()
+  /** Id of a removed hub whose devices are cleared later → function that cancels this. */
+  readonly #leaving = new Map<string, () => void>()
   /**
    * Id of a hub that has not answered in this run → a message of its device from an earlier run; `undefined` before the
    * first connection.
@@ -111,7 +111,7 @@ export class HomeAssistant implements Discovery {
   stop(): void {
     this.#publisher.stop()
     this.#cancelBirth()
-    for (const cancel of this.#waiting.values()) cancel()
+    for (const cancel of [...this.#waiting.values(), ...this.#leaving.values()]) cancel()
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
@@ -159,7 +159,8 @@ export class HomeAssistant implements Discovery {
     this.#formerHubs?.delete(id)
     this.#waiting.get(name)?.()
     this.#waiting.delete(name)
-    this.#leaving.delete(id)
+    // The hub returns under another name, perhaps without some of its apps.
+    if (this.#stays(id)) this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: id }), REMOVAL_DELAY_MS)
     this.#bridgeChanged()
     this.#wantHub(name)
     for (const app of hub.apps.all.values()) this.#appChanged(name, app)
@@ -170,11 +171,8 @@ export class HomeAssistant implements Discovery {
     const discovered = this.#discovered.get(name)
     this.#discovered.delete(name)
     this.#duplicates.delete(name)
+    if (discovered !== undefined) this.#leave(discovered.facts.id)
     this.#bridgeChanged()
-    if (discovered !== undefined) {
-      this.#leaving.add(discovered.facts.id)
-      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: discovered.facts.id }), REMOVAL_DELAY_MS)
-    }
     for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
   }
 
@@ -186,7 +184,25 @@ export class HomeAssistant implements Discovery {
   }
 
   hubTaken(hubId: string): void {
-    if (this.#leaving.delete(hubId)) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId }))
+    if (this.#stays(hubId)) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId }))
+  }
+
+  /** Clears the devices of a removed hub later, once no other hub can still turn out to be this hub. */
+  #leave(id: string): void {
+    const { clock, hubs } = this.#options
+    const end = () => {
+      if (hubs.entries().some(([name, { hub }]) => hubIdOf(name, hub.status) === null)) return this.#leave(id)
+      this.#leaving.delete(id)
+      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: id }))
+      this.#bridgeChanged()
+    }
+    this.#leaving.set(id, clock.after(REMOVAL_DELAY_MS, end))
+  }
+
+  /** Returns whether the hub was leaving. */
+  #stays(id: string): boolean {
+    this.#leaving.get(id)?.()
+    return this.#leaving.delete(id)
   }
 
   /**
@@ -270,7 +286,8 @@ export class HomeAssistant implements Discovery {
     const found = ids.find((id) => this.#formerBridgeIds.has(id))
     // A hub that has not answered yet may have the previous id.
     const mustWait = found === undefined && this.#formerBridgeIds.size > 0 && ids.includes(undefined)
-    const id = mustWait ? null : (found ?? ids.find((known) => known === before) ?? ids[0] ?? null)
+    const kept = before !== null && this.#leaving.has(before) ? before : ids.find((known) => known === before)
+    const id = mustWait ? null : (found ?? kept ?? ids[0] ?? null)
     if (id === null && !mustWait) return
     this.#bridgeId = id
     if (id !== null) this.#formerBridgeIds = new Set()

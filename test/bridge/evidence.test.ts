@@ -109,6 +109,19 @@ describe.concurrent('the evidence of a crash', () => {
     expect(told()).toHaveLength(1)
   })
 
+  test('has the reason from the exit signal if the hub sends no message, and so has the guardian', async () => {
+    const record = { crashed: true, crashedMessage: null, exitCode: null, exitSignal: 'SIGKILL' }
+    const apps = [{ id: 'the.app', record }]
+    await using world = await World.start({ broker: BROKER, hub: { apps }, file: 'guard: {watch: ["*"]}\n' })
+    expect(await untilCrash(world, 'the.app')).toMatchObject({
+      reason: 'killed',
+      message: null,
+      exit_signal: 'SIGKILL',
+    })
+    const guard = () => JSON.parse(world.observer.last('hub2mqtt/home/app/the.app/guard') || '{}')
+    expect(await until('the crash', () => guard().last_crash)).toMatchObject({ reason: 'killed', message: null })
+  })
+
   test('has the health of the hub at that time, if the key may read it', async () => {
     const keys = { [KEY]: ['hub.app', 'hub.system.readonly'] }
     await using world = await World.start({ broker: BROKER, hub: { keys } })

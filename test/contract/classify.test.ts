@@ -20,6 +20,15 @@ test.each([
   expect(reasonOf(message)).toBe(reason)
 })
 
+test.each([
+  [null, 'SIGKILL', 'killed'],
+  ['App stopped', 'SIGKILL', 'killed'],
+  ['Too many memwarns', 'SIGKILL', 'memory_limit'],
+  [null, 'SIGTERM', 'unknown'],
+])('%j with the exit signal %s is classified as %s', (message, signal, reason) => {
+  expect(reasonOf(message, signal)).toBe(reason)
+})
+
 test('a message is shortened to one line, without half a character at its end', () => {
   expect(headOf('Error: boom\n    at x')).toBe('Error: boom at x')
   const long = headOf(`${'x'.repeat(MAX_GUARD_MESSAGE - 1)}😀😀`)

@@ -176,6 +176,32 @@ test.concurrent('a hub that is renamed while the bridge runs keeps its devices, 
   expect(told(world, 0).filter(({ text }) => text === '')).toEqual([])
 })
 
+test.concurrent('the first of two hubs keeps its devices and that of the bridge when it is renamed, even before it answers', async () => {
+  await using cabin = await startCabin()
+  const named = (name: string) =>
+    `hubs: { ${name}: { url: "${cabin.url}", api_key: ${KEY}, timeout: 1s }, home: { realtime: true } }`
+  await using world = await World.start({ file: named('cabin') })
+  const held = [...(await settled(world, ALL + 2)).keys()].sort()
+  expect(held).toContain('homeassistant/device/hub2mqtt-bridge--cabin/config')
+  world.bridge.reload(named('attic'))
+  await world.settle('attic')
+  cabin.behave('never-answer')
+  world.bridge.reload(named('loft'))
+  await until('the removal', () => world.observer.last('hub2mqtt/attic/state') === '')
+  for (const _ of [1, 2]) {
+    world.clock.jump(20_000)
+    await world.settle()
+  }
+  expect([...(await discovered(world)).keys()].sort()).toEqual(held)
+  expect(told(world, 0).filter(({ text }) => text === '')).toEqual([])
+  world.bridge.reload('hubs: { home: { realtime: true } }')
+  await until('no device of the removed hub', async () => {
+    world.clock.jump(20_000)
+    return [...(await discovered(world)).keys()].every((topic) => topic.includes(HUB))
+  })
+  await settled(world, ALL)
+})
+
 test.concurrent('apps lose the name of their hub when another hub is removed that has never answered', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const before = await settled(world)

@@ -170,6 +170,17 @@ test.concurrent('a key for speech only is usable, although it may not read the a
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
+test.concurrent('a key that lost the list and has it again is usable after the next read', async ({ attach }) => {
+  const { emulated, watched } = await attach({ pollInterval: 200 })
+  const { hub } = watched
+  emulated.setKeys({ key: ['hub.app.control'] })
+  await expect(hub.refresh()).rejects.toMatchObject({ code: 'forbidden' })
+  expect(hub.permits('getApps')).toBe('forbidden')
+  emulated.setKeys(KEYS)
+  await until('the permissions', () => hub.permits('getApps') === 'yes')
+  expect(hub.status).toMatchObject({ online: true, reason: null, realtime: 'connected' })
+})
+
 test.concurrent.for([
   [401, 'unauthorized'],
   [500, 'failed'],
