@@ -182,18 +182,18 @@ describe.concurrent('a configuration that is read again', () => {
   })
 
   it('and no longer names a hub refuses the commands that wait for it as unknown', async () => {
-    await using street = await Street.build({ houses: 1 })
-    const emulated = street.hub('h0')
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const emulated = fleet.hub('h0')
     const hub = `hubs: {home: {url: "${emulated.url}", api_key: "${KEY}"}}`
-    await using bridge = startBridge({ MQTT_URL: street.broker.url }, hub)
-    await until('the hub', () => street.observer.last('hub2mqtt/home/state') === 'online')
+    await using bridge = startBridge({ MQTT_URL: fleet.broker.url }, hub)
+    await until('the hub', () => fleet.observer.last('hub2mqtt/home/state') === 'online')
     emulated.behave('never-answer', { operation: 'restartApp' })
     const app = `hub2mqtt/home/app/${[...emulated.apps.keys()][0]}`
     for (const transaction of [1, 2])
-      await street.observer.publish(`${app}/cmd/restart`, `{"transaction":${transaction}}`)
+      await fleet.observer.publish(`${app}/cmd/restart`, `{"transaction":${transaction}}`)
     await until('the first', () => emulated.requests.some(({ operation }) => operation === 'restartApp'))
     bridge.reload('hubs: {}')
-    const answers = () => street.observer.texts(`${app}/result/restart`).map((text) => JSON.parse(text))
+    const answers = () => fleet.observer.texts(`${app}/result/restart`).map((text) => JSON.parse(text))
     await until('both answers', () => answers().length === 2)
     expect(answers().map(({ transaction, error }) => [transaction, error.code, error.message])).toEqual([
       [1, 'outcome_unknown', expect.any(String)],
