@@ -151,29 +151,6 @@ describe.concurrent('the evidence of a crash', () => {
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
-  test.for(['is still', 'was no longer'])(
-    'is replaced after a restart if an app that %s crashed has crashed again with the same message',
-    async (state, { world }) => {
-      const { app, hub } = world
-      hub.crash(app, 'Error: same')
-      const first = await untilCrash(world, app)
-      if (state === 'was no longer') hub.recover(app)
-      await until('the state', () => world.state(app)?.['crashed'] === (state === 'is still'))
-      await world.bridge.stop()
-      if (state === 'is still') hub.recover(app)
-      hub.crash(app, 'Error: same')
-      await world.restart()
-      const second = await untilCrash(world, app, ({ at }) => at !== first.at)
-      expect(second).toMatchObject({ message: 'Error: same', samples: [], before: [] })
-      await world.settle()
-      const { data } = await world.request(`home/app/${app}/cmd/get-crash`)
-      await world.restart()
-      await world.settle()
-      expect(crashOf(world, app)?.at).toBe(second.at)
-      expect((await world.request(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
-    },
-  )
-
   test('includes a message that the hub sends after the crash', async ({ world }) => {
     const { app, hub } = world
     hub.change(app, { crashed: true, state: 'stopped' })

@@ -228,86 +228,30 @@ test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
   },
 )
 
-describe.concurrent('a bridge that takes over', () => {
-  const handOver = async (world: World, changes: Readonly<Record<string, string>> = {}) => {
-    const { app, hub } = world
-    const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, ...changes })
+test.concurrent.for(['crashed', 'recovered'])(
+  'a bridge that takes over keeps the evidence of the first one, of an app that has %s, even if it noticed the crash later',
+  async (state, { world }) => {
+    const { app, hub, observer } = world
+    const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_REALTIME: 'false' })
     const { lines } = second.bridge
+    const evidence = () => observer.last(`hub2mqtt/home/app/${app}/crash`)
     await until('the second to notice', () => complaints(second.bridge).length > 0)
     await until('its list', () => lines.some((line) => line.includes('hub online')))
-    const crashes = () => lines.filter((line) => line.includes(app) && line.includes(' crashed')).length
-    const stopFirst = async () => {
-      const before = world.observer.texts(STATE).length
-      await world.bridge.stop()
-      await until('the second one', () => world.observer.texts(STATE).slice(before).at(-1) === 'online')
-      expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
-    }
-    return { ...second, stopFirst, hasSeen: (count: number) => until('the crash', () => crashes() === count) }
-  }
-  const evidence = ({ observer }: World, app: string) => observer.last(`hub2mqtt/home/app/${app}/crash`)
-
-  test('does not publish the evidence of a crash that was forgotten', async ({ world }) => {
-    const { app, hub } = world
-    const { stopFirst, hasSeen } = await handOver(world)
-    hub.crash(app, 'Error: oh')
-    await until('the evidence', () => evidence(world, app))
-    await hasSeen(1)
-    expect((await world.request(`home/app/${app}/cmd/guard`, '{"forget":true}')).ok).toBe(true)
-    await until('nothing', () => evidence(world, app) === '')
-    await stopFirst()
-    expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
-    expect(evidence(world, app)).toBe('')
-  })
-
-  test.for(['crashed', 'recovered'])(
-    'keeps the evidence of the first one, of an app that has %s, even if it noticed the crash later',
-    async (state, { world }) => {
-      const { app, hub } = world
-      const { stopFirst, hasSeen } = await handOver(world, { HUB_REALTIME: 'false' })
-      await world.request(`home/app/${app}/cmd/set-setting/mode`, 'eco')
-      hub.crash(app, 'Error: oh')
-      const before = await until('the evidence', () => evidence(world, app))
-      await hasSeen(1)
-      if (state === 'recovered') hub.recover(app)
-      await until('the state', () => world.state(app)?.['crashed'] === (state === 'crashed'))
-      const report = (await world.request(`home/app/${app}/cmd/get-crash`)).data
-      await stopFirst()
-      expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual(report)
-      expect(evidence(world, app)).toBe(before)
-    },
-  )
-
-  test('keeps the evidence of the first one if it notices the crash only afterwards', async ({ world }) => {
-    const { app, hub } = world
-    const rarely = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
-    const { stopFirst, hasSeen } = await handOver(world, rarely)
     await world.request(`home/app/${app}/cmd/set-setting/mode`, 'eco')
     hub.crash(app, 'Error: oh')
-    const before = await until('the evidence', () => evidence(world, app))
-    await stopFirst()
-    await hasSeen(1)
-    await answerTo(world, 'home/cmd/refresh')
-    expect(evidence(world, app)).toBe(before)
-  })
-
-  test('publishes the evidence of a crash that the first one has not published', async ({ world }) => {
-    const { app, hub } = world
-    await using proxy = await TcpProxy.to(world.broker.port)
-    await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-    const { hasSeen } = await handOver(world)
-    hub.crash(app, 'Error: oh')
-    const first = await until('the evidence', () => evidence(world, app))
-    await hasSeen(1)
-    hub.recover(app)
-    await until('the recovery', () => world.state(app)?.['crashed'] === false)
-    proxy.cut()
-    hub.crash(app, 'Error: oh')
-    await hasSeen(2)
-    await until('the second one', () => world.state(app)?.['crash_count'] === 2)
-    await until('its evidence', () => evidence(world, app) !== first)
-    expect(JSON.parse(evidence(world, app) ?? '').message).toBe('Error: oh')
-  })
-})
+    const before = await until('the evidence', evidence)
+    await until('the crash', () => lines.some((line) => line.includes(app) && line.includes(' crashed')))
+    if (state === 'recovered') hub.recover(app)
+    await until('the state', () => world.state(app)?.['crashed'] === (state === 'crashed'))
+    const report = (await world.request(`home/app/${app}/cmd/get-crash`)).data
+    const count = observer.texts(STATE).length
+    await world.bridge.stop()
+    await until('the second one', () => observer.texts(STATE).slice(count).at(-1) === 'online')
+    expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
+    expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual(report)
+    expect(evidence()).toBe(before)
+  },
+)
 
 test.concurrent('of two bridges that start at the same moment one is active, and the other one leaves nothing behind', async ({
   world,
