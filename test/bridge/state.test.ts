@@ -20,17 +20,6 @@ async function untilAgreed(world: World): Promise<void> {
 }
 
 describe.concurrent('a subscriber', () => {
-  test('finds nothing of a hub that was renamed since the last run', async ({ world }) => {
-    await world.restart({ HUB_NAME: 'house' })
-    await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
-    await until('no trace', async () => {
-      const held = await retainedOn(world.broker.port)
-      return (
-        held.has(`hub2mqtt/house/app/${world.app}`) && !held.keys().some((topic) => topic.startsWith('hub2mqtt/home/'))
-      )
-    })
-  })
-
   test('finds messages of other programs under the same first level unchanged', async ({ world }) => {
     const foreign = ['kitchen/state', 'kitchen/info', 'kitchen/app/x', 'kitchen/app/x/setting/y', 'state', 'kitchen']
     const say = (text: string) =>
@@ -46,20 +35,6 @@ describe.concurrent('a subscriber', () => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('on Mosquitto', { concurrent: true }, () => {
-  test('a setting that is no longer published is cleared although the hub is offline when the bridge starts', async () => {
-    const mosquitto = await Mosquitto.start()
-    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
-    const app = `hub2mqtt/home/app/${world.app}`
-    await until('the app', () => world.observer.last(app))
-    await world.bridge.stop()
-    await world.observer.publish(`${app}/setting/pin`, '"1234"', { retain: true })
-    await world.hub.close()
-    await world.restart()
-    await until('no setting', () => world.observer.last(`${app}/setting/pin`) === '')
-    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
-    expect(world.observer.texts(app)).not.toContain('')
-  })
-
   test('nothing is lost when the broker fails and has forgotten everything', async () => {
     const mosquitto = await Mosquitto.start()
     await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
@@ -243,9 +218,7 @@ test.concurrent('a hostile id has its own topic, which is harmless and can be de
 })
 
 describe.concurrent.each([
-  ['empty-list', 1],
   ['empty-list', 4],
-  ['half-list', 1],
   ['foreign-ids', 1],
 ] as const)('a hub that starts together with the bridge', (fault, times) => {
   test(`and answers ${fault} first (${times}) clears nothing that the broker holds, and installs nothing`, async () => {
