@@ -274,7 +274,6 @@ describe("the hub's logs", () => {
     source: v.string(),
   })
   const INSIGHTS = 'hub.insights.readonly'
-  const HOUR_MS = 3_600_000
   const start = async (scopes: readonly string[] = [INSIGHTS], flavour: Flavour = 'older') => {
     const world = await World.start({
       broker: BROKER,
@@ -347,13 +346,8 @@ describe("the hub's logs", () => {
 
   test.each([
     ['403', 'answer-status', { status: 403 }],
-    ['404', 'answer-status', { status: 404 }],
-    ['missing_api_method', 'missing-api-method', {}],
-    ['no JSON', 'not-json', {}],
     ['JSON of another shape', 'wrong-shape', {}],
-    ['nothing', 'wrong-shape', { value: [] }],
-    ['an empty log', 'wrong-shape', { value: { values: [] } }],
-    ['one figure only', 'wrong-shape', { value: [[Date.now() - HOUR_MS, 1]] }],
+    ['one figure only', 'wrong-shape', { value: [[Date.now() - 3_600_000, 1]] }],
     [
       'figures in the far future',
       'wrong-shape',

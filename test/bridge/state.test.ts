@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -35,21 +35,6 @@ describe.concurrent('a subscriber', () => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('on Mosquitto', { concurrent: true }, () => {
-  test('nothing is lost when the broker fails and has forgotten everything', async () => {
-    const mosquitto = await Mosquitto.start()
-    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
-    await mosquitto.stop('SIGKILL')
-    world.hub.uninstall(world.app)
-    await mosquitto.run()
-    const deadline = performance.now() + 10_000
-    let held = new Map<string, string>()
-    while (held.get('hub2mqtt/bridge/state') !== 'online') {
-      if (performance.now() > deadline) throw new Error('the bridge is not online')
-      held = await retainedOn(mosquitto.port)
-    }
-    expect(await agrees(world)).toBe(true)
-  })
-
   test('an app that another bridge published first is not cleared because of an older list', async () => {
     const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })

@@ -439,12 +439,6 @@ describe('an app that is restarted', () => {
     await stand.expectAfter(MINUTE, ['a', 'b'])
     expect(stand.state('a').state).toBe('watching')
   })
-
-  test('is restarted when its snooze has ended', async () => {
-    const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
-    expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
-    await stand.expectAfter(HOUR + 10 * SECOND, ['a'])
-  })
 })
 
 describe('an app that reports that it runs', () => {

@@ -251,19 +251,6 @@ describe.concurrent('a secret that was rotated', () => {
     expect(logged(world, 'the-new-key')).toBe(false)
   })
 
-  it('of a hub that refuses the old one is read before the next attempt', async () => {
-    const path = secret('other-key', KEY)
-    await using world = await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
-    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    const reason = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason
-    await until('the refusal', () => reason() === 'unauthorized')
-    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
-    secret('other-key', 'the-new-key')
-    // After a reload, the bridge connects immediately, without waiting for the next attempt.
-    world.bridge.reload('')
-    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
-  })
-
   it.skipIf(mosquittoPath === undefined)('of the broker is used at the next login', async () => {
     await using broker = await Mosquitto.start({ users: { bridge: 'old-password', watcher: 'w' }, persistent: true })
     const path = secret('password', 'old-password')
