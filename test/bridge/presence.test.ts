@@ -1,15 +1,14 @@
 import { describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
-import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { BROKERS } from '../support/brokers.ts'
 import { JumpClock } from '../support/jump-clock.ts'
-import { Observer, retainedOn } from '../support/observer.ts'
+import { type Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, type World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 
-const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 const PRESENCE = 'hub2mqtt/bridge/presence'
 const HEALTH = 'hub2mqtt/bridge/health'
 const STATE = 'hub2mqtt/bridge/state'
@@ -275,50 +274,4 @@ test.concurrent('of two bridges that start at the same moment one is active, and
   expect((await answerTo(world, `${active}/app/${app}/cmd/restart`)).ok).toBe(true)
   await answerTo(world, 'bridge/cmd/ping')
   expect(observer.texts(`hub2mqtt/${active}/app/${app}/result/restart`)).toHaveLength(answers + 1)
-})
-
-test.skipIf(mosquittoPath === undefined)(
-  'the first bridge stays active when the broker restarts under both',
-  { concurrent: true },
-  async () => {
-    const mosquitto = await Mosquitto.start({ persistent: true })
-    await using world = await World.start({ broker: mosquitto })
-    const second = await secondBridge(world)
-    await settled(second.bridge)
-    await mosquitto.stop('SIGKILL')
-    await mosquitto.run()
-    const deadline = performance.now() + 30_000
-    const online = async () => (await retainedOn(mosquitto.port)).get('hub2mqtt/home/state') === 'online'
-    const connections = ({ lines }: RunningBridge) =>
-      lines.filter((line) => line.includes('"connected to the MQTT')).length
-    while (!(await online()) || connections(second.bridge) + connections(world.bridge) < 4)
-      if (performance.now() > deadline) throw new Error('not both are back')
-    await using observer = await Observer.on(mosquitto.port)
-    await observer.publish(`hub2mqtt/home/app/${world.app}/cmd/restart`, '')
-    await observer.publish(`hub2mqtt/attic/app/${world.app}/cmd/restart`, '')
-    const answer = (hub: string) => observer.texts(`hub2mqtt/${hub}/app/${world.app}/result/restart`)
-    await until('the answers', () => answer('home').length > 0 && answer('attic').length > 0)
-    expect(JSON.parse(answer('home')[0] ?? '')).toMatchObject({ ok: true })
-    expect(JSON.parse(answer('attic')[0] ?? '')).toMatchObject({ error: { code: 'unknown_hub' } })
-    expect((await retainedOn(mosquitto.port)).has('hub2mqtt/attic/state')).toBe(false)
-  },
-)
-
-test.concurrent('messages that a bridge without presence detection leaves behind are repaired', async ({ world }) => {
-  const { observer, bridge } = world
-  const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
-  const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
-  await observer.publish(PRESENCE, hello)
-  await until('the first to notice', () => complaints(bridge).length > 0)
-  const leftBehind = ['hub2mqtt/home/info', 'hub2mqtt/home/app/ghost', GHOST]
-  for (const topic of leftBehind) await observer.publish(topic, '{"origin":{"name":"hub2mqtt"}}', { retain: true })
-  await observer.publish(STATE, 'offline', { retain: true })
-  const states = () => observer.texts(STATE)
-  await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
-  await world.request('home/cmd/refresh')
-  expect(complaints(bridge)).toHaveLength(1)
-  await until('its messages to clear', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
-  await until('the right state', () => observer.last('hub2mqtt/home/info')?.includes('"api":"manager"'))
-  await world.request('home/cmd/refresh')
-  expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })

@@ -1,6 +1,4 @@
-import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
-import { mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -12,11 +10,6 @@ async function agrees({ hub, broker }: World): Promise<boolean> {
   const states = Object.fromEntries(held.map(([topic, text]) => [topic.split('/').at(-1), JSON.parse(text).state]))
   const wanted = Object.fromEntries([...hub.apps.values()].map(({ id, state }) => [id, state]))
   return JSON.stringify(Object.entries(states).sort()) === JSON.stringify(Object.entries(wanted).sort())
-}
-
-async function untilAgreed(world: World): Promise<void> {
-  const deadline = performance.now() + 15_000
-  while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
 }
 
 describe.concurrent('a subscriber', () => {
@@ -31,22 +24,6 @@ describe.concurrent('a subscriber', () => {
     await world.observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
     await until('the repair of ours', () => world.observer.last('hub2mqtt/home/app/ghost') === '')
     for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
-  })
-})
-
-describe.skipIf(mosquittoPath === undefined)('on Mosquitto', { concurrent: true }, () => {
-  test('an app that another bridge published first is not cleared because of an older list', async () => {
-    const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
-    await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })
-    const { broker, hub, observer } = world
-    const topic = 'hub2mqtt/home/app/com.example.new'
-    const rival = await connectAsync(broker.url, { clientId: 'the-bridge', protocolVersion: 5, reconnectPeriod: 0 })
-    hub.install({ id: 'com.example.new' }, { silent: true })
-    await rival.publishAsync(topic, '{"id":"com.example.new"}', { retain: true, qos: 1 })
-    await rival.endAsync(true)
-    await until('the app', () => observer.last(topic)?.includes('"name"'))
-    expect(observer.texts(topic)).not.toContain('')
-    await untilAgreed(world)
   })
 })
 
