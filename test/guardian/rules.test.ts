@@ -846,8 +846,11 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual([])
   })
 
-  test('that make an app crash three times in half an hour are reported as bad', async () => {
-    const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a').say('a', { autoupdate: true })
+  test.each([
+    [true, [{ autoupdate: false }]],
+    [false, []],
+  ])('that make an app crash three times in half an hour are bad, and switched off: %s', async (isOff, sent) => {
+    const stand = new Stand(`${UPDATES}, off_when_bad: ${isOff} }`).start('a').say('a', { autoupdate: true })
     stand.say('a', { version: '1.1.0' })
     for (let i = 0; i < 4; i += 1) {
       stand.crash('a')
@@ -857,7 +860,8 @@ describe('updates in a window', () => {
     expect(stand.events.filter(({ event_type }) => event_type === 'bad_update')).toMatchObject([
       { from: '1.0.0', to: '1.1.0' },
     ])
-    expect(stand.orders.find(({ command }) => command === 'update')).toMatchObject({ payload: { autoupdate: false } })
+    const updates = stand.orders.filter(({ command }) => command === 'update')
+    expect(updates.map(({ payload }) => payload)).toEqual(sent)
     expect(stand.state('a').attention).toEqual(['exception'])
   })
 })
