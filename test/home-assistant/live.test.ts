@@ -161,7 +161,6 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
 
   test.each([
     ['device', 'lacks an app'],
-    ['component', 'lacks an app'],
     ['device', 'has the same apps'],
   ])(
     'gets its devices after those of the former hub are cleared, in the format %s, if it %s',
