@@ -185,15 +185,6 @@ test.each([
   },
 )
 
-test('a hub that limits the first requests of the bridge does not delay the restart of a crashed app', async () => {
-  await using world = await World.start({ hub: { apps: APPS }, env: ENV })
-  await world.bridge.stop()
-  world.hub.crash(APP, 'Error: boom')
-  world.hub.behave('answer-status', { status: 429, times: 2 })
-  await world.restart()
-  await until('the restart', () => types(world).includes('restarted'))
-})
-
 test('an app that a user has disabled on the hub since the last read is not restarted', async () => {
   await using world = await watching({ env: { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' } })
   world.hub.crash(APP, 'Error: boom')
