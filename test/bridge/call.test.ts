@@ -43,16 +43,6 @@ describe.concurrent('a call', () => {
     expect(await code({ item: 'system', path: '/ping' })).toBe('ok')
     expect(world.hub.requests.map(({ operation }) => operation)).not.toContain('restartApp')
   })
-
-  test('reaches what the list in the environment names', async () => {
-    await using world = await World.start({
-      env: { COMMANDS_ALLOW: 'hub/call', COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' },
-    })
-    expect(await world.request(TOPIC, '{"item":"system","path":"/ping"}')).toMatchObject({ ok: true, data: true })
-    expect(await world.request(TOPIC, '{"item":"apps","path":"/app"}')).toMatchObject({
-      error: { code: 'not_allowed' },
-    })
-  })
 })
 
 describe.concurrent('a call reaches no further than other commands', () => {

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest'
+import { COMMANDS } from '../../src/contract/commands.ts'
 import { until } from '../support/until.ts'
 import { APP, app, openDesk, test } from './desk.ts'
 
@@ -155,6 +156,22 @@ describe('a message that is refused without a request to the hub', () => {
     expect(await desk.ask(app('set-setting/x'))).toMatchObject({ ok: true })
     expect(desk.emulated.settings(APP)['x']).toBe('')
   })
+})
+
+test('every command is refused if it is retained, too old, or not UTF-8', async ({ desk }) => {
+  const places = { app: `home/app/${APP}`, hub: 'home', bridge: 'bridge' } as const
+  for (const { target, name, argument } of COMMANDS) {
+    const topic = `${places[target]}/cmd/${name}${argument === undefined ? '' : '/x'}`
+    const codes: unknown[] = []
+    for (const [payload, more] of [
+      [Buffer.from('{}'), { retain: true }],
+      [Buffer.from('{}'), { receivedAt: -10_000 }],
+      [Buffer.from([0x7b, 0xff, 0x7d]), {}],
+    ] as const)
+      codes.push(Object((await desk.ask(topic, payload, more))['error']).code)
+    expect([topic, ...codes]).toEqual([topic, 'retained', 'expired', 'invalid_payload'])
+  }
+  expect(desk.operations()).toEqual([])
 })
 
 describe('an expired command', () => {

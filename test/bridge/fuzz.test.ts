@@ -8,7 +8,6 @@ const COUNT = 1000
 
 test.each(BROKERS)('every bad input is answered with its code over %s, and reaches no hub', async (broker) => {
   const report = await fuzz({ count: COUNT, seed: 20_261, broker })
-  expect(report).toMatchObject({ wrong: [], unanswered: 0, crashed: 0, hubCalls: [], aliveAfter: true })
+  expect(report).toMatchObject({ wrong: [], answered: COUNT, crashed: 0, hubCalls: [], aliveAfter: true })
   expect(report.longestMs).toBeLessThanOrEqual(LIMIT_MS)
-  expect(Object.values(report.answered).reduce((sum, count) => sum + count, 0)).toBe(COUNT)
 })

@@ -17,25 +17,13 @@ interface FuzzOptions {
   readonly broker: BrokerKind
 }
 
-interface FuzzReport {
-  readonly sent: Readonly<Record<string, number>>
-  readonly answered: Readonly<Record<string, number>>
-  readonly unanswered: number
-  /** The answers with a wrong code, as text; `render` prints the first few. */
-  readonly wrong: readonly string[]
-  /** The number of uncaught exceptions and of internal errors in the log. */
-  readonly crashed: number
-  /** The operations of the requests that reached the hub. */
-  readonly hubCalls: readonly (string | undefined)[]
-  readonly aliveAfter: boolean
-  readonly seconds: number
-  /** The longest time for which the event loop was blocked. */
-  readonly longestMs: number
-}
-
 const resultTopic = ({ topic }: BadInput) => `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
 
-export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzReport> {
+/**
+ * `hubCalls` are the operations of the requests that reached the hub, `crashed` is the number of uncaught exceptions and
+ * of internal errors in the log, and `longestMs` is the longest time for which the event loop was blocked.
+ */
+export async function fuzz({ count, seed, broker }: FuzzOptions) {
   // Polls are rare, so that each request to the hub is caused by a command.
   const env = {
     COMMANDS_ALLOW: '*',
@@ -49,8 +37,7 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
   world.hub.forgetRequests()
   const next = badInputs(seed, broker === 'mosquitto')
   const tally = new Tally()
-  const uncaught = () => tally.crash()
-  process.on('uncaughtException', uncaught).on('unhandledRejection', uncaught)
+  process.on('uncaughtException', tally.crash).on('unhandledRejection', tally.crash)
   const started = performance.now()
   let longestMs = 0
   for (let left = count; left > 0; left -= BATCH) {
@@ -59,10 +46,11 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
     longestMs = Math.max(longestMs, await longestIn(batch, feed))
   }
   const seconds = (performance.now() - started) / 1000
-  process.off('uncaughtException', uncaught).off('unhandledRejection', uncaught)
+  process.off('uncaughtException', tally.crash).off('unhandledRejection', tally.crash)
   const hubCalls = world.hub.requests.map(({ operation }) => operation)
   const aliveAfter = (await world.request('bridge/cmd/ping')).ok
-  return { ...tally.report(), hubCalls, aliveAfter, seconds, longestMs }
+  const { wrong, answered, unanswered, crashed } = tally
+  return { wrong, answered, unanswered, crashed, hubCalls, aliveAfter, seconds, longestMs }
 }
 
 async function runBatch(world: World, batch: readonly BadInput[], tally: Tally): Promise<void> {
@@ -79,7 +67,7 @@ async function runBatch(world: World, batch: readonly BadInput[], tally: Tally):
     const codes = found.get(topic)?.map(({ text }) => codeOf(text)) ?? []
     tally.compare(topic, inputs, codes)
   }
-  tally.mistakes(bridge.lines.splice(0).filter((line) => /"level":"(error|fatal)"/.test(line)).length)
+  tally.crashed += bridge.lines.splice(0).filter((line) => /"level":"(error|fatal)"/.test(line)).length
 }
 
 function codeOf(text: string): string {
@@ -88,43 +76,28 @@ function codeOf(text: string): string {
 }
 
 class Tally {
-  readonly #sent: Record<string, number> = {}
-  readonly #answered: Record<string, number> = {}
-  readonly #wrong: string[] = []
-  #unanswered = 0
-  #crashed = 0
+  /** The answers with a wrong code, as text; `render` prints the first few. */
+  readonly wrong: string[] = []
+  answered = 0
+  unanswered = 0
+  crashed = 0
 
-  readonly crash = () => this.mistakes(1)
-
-  mistakes(count: number): void {
-    this.#crashed += count
+  readonly crash = () => {
+    this.crashed += 1
   }
 
   /** Compares all codes on a result topic at once, because many answers do not identify their input. */
   compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
     const came = [...codes]
-    for (const { kind, code } of inputs) {
-      this.#sent[kind] = (this.#sent[kind] ?? 0) + 1
-      const at = came.indexOf(code)
-      if (at === -1) continue
-      came.splice(at, 1)
-      this.#answered[code] = (this.#answered[code] ?? 0) + 1
-    }
-    this.#unanswered += Math.max(0, inputs.length - codes.length)
+    for (const { code } of inputs) if (came.includes(code)) came.splice(came.indexOf(code), 1)
+    this.answered += codes.length - came.length
+    this.unanswered += Math.max(0, inputs.length - codes.length)
     const kinds = [...new Set(inputs.map(({ kind }) => kind))].join(', ')
-    for (const code of came) this.#wrong.push(`${code} on ${topic.slice(0, 100)} for ${kinds}`)
-  }
-
-  report() {
-    return {
-      sent: this.#sent,
-      answered: this.#answered,
-      wrong: this.#wrong,
-      unanswered: this.#unanswered,
-      crashed: this.#crashed,
-    }
+    for (const code of came) this.wrong.push(`${code} on ${topic.slice(0, 100)} for ${kinds}`)
   }
 }
+
+type FuzzReport = Awaited<ReturnType<typeof fuzz>>
 
 export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
   wrong.length + unanswered + crashed + hubCalls.length === 0 && aliveAfter

@@ -9,7 +9,6 @@ import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 
-const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 const PRESENCE = 'hub2mqtt/bridge/presence'
 const HEALTH = 'hub2mqtt/bridge/health'
 const STATE = 'hub2mqtt/bridge/state'
@@ -209,7 +208,7 @@ test.concurrent('a bridge that takes over does not clear what the first one publ
   expect(messages().filter(({ text }) => text === '')).toEqual([])
 })
 
-test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
+test.concurrent.for(['empty-list', 'half-list'] as const)(
   'a bridge that takes over before it has reached the hub clears nothing if the first request is answered with %s',
   async (fault, { world }) => {
     const { observer, hub } = world
@@ -229,86 +228,30 @@ test.concurrent.for(['empty-list', 'half-list', 'foreign-ids'] as const)(
   },
 )
 
-describe.concurrent('a bridge that takes over', () => {
-  const handOver = async (world: World, changes: Readonly<Record<string, string>> = {}) => {
-    const { app, hub } = world
-    const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, ...changes })
+test.concurrent.for(['crashed', 'recovered'])(
+  'a bridge that takes over keeps the evidence of the first one, of an app that has %s, even if it noticed the crash later',
+  async (state, { world }) => {
+    const { app, hub, observer } = world
+    const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_REALTIME: 'false' })
     const { lines } = second.bridge
+    const evidence = () => observer.last(`hub2mqtt/home/app/${app}/crash`)
     await until('the second to notice', () => complaints(second.bridge).length > 0)
     await until('its list', () => lines.some((line) => line.includes('hub online')))
-    const crashes = () => lines.filter((line) => line.includes(app) && line.includes(' crashed')).length
-    const stopFirst = async () => {
-      const before = world.observer.texts(STATE).length
-      await world.bridge.stop()
-      await until('the second one', () => world.observer.texts(STATE).slice(before).at(-1) === 'online')
-      expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
-    }
-    return { ...second, stopFirst, hasSeen: (count: number) => until('the crash', () => crashes() === count) }
-  }
-  const evidence = ({ observer }: World, app: string) => observer.last(`hub2mqtt/home/app/${app}/crash`)
-
-  test('does not publish the evidence of a crash that was forgotten', async ({ world }) => {
-    const { app, hub } = world
-    const { stopFirst, hasSeen } = await handOver(world)
-    hub.crash(app, 'Error: oh')
-    await until('the evidence', () => evidence(world, app))
-    await hasSeen(1)
-    expect((await world.request(`home/app/${app}/cmd/guard`, '{"forget":true}')).ok).toBe(true)
-    await until('nothing', () => evidence(world, app) === '')
-    await stopFirst()
-    expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
-    expect(evidence(world, app)).toBe('')
-  })
-
-  test.for(['crashed', 'recovered'])(
-    'keeps the evidence of the first one, of an app that has %s, even if it noticed the crash later',
-    async (state, { world }) => {
-      const { app, hub } = world
-      const { stopFirst, hasSeen } = await handOver(world, { HUB_REALTIME: 'false' })
-      await world.request(`home/app/${app}/cmd/set-setting/mode`, 'eco')
-      hub.crash(app, 'Error: oh')
-      const before = await until('the evidence', () => evidence(world, app))
-      await hasSeen(1)
-      if (state === 'recovered') hub.recover(app)
-      await until('the state', () => world.state(app)?.['crashed'] === (state === 'crashed'))
-      const report = (await world.request(`home/app/${app}/cmd/get-crash`)).data
-      await stopFirst()
-      expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual(report)
-      expect(evidence(world, app)).toBe(before)
-    },
-  )
-
-  test('keeps the evidence of the first one if it notices the crash only afterwards', async ({ world }) => {
-    const { app, hub } = world
-    const rarely = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
-    const { stopFirst, hasSeen } = await handOver(world, rarely)
     await world.request(`home/app/${app}/cmd/set-setting/mode`, 'eco')
     hub.crash(app, 'Error: oh')
-    const before = await until('the evidence', () => evidence(world, app))
-    await stopFirst()
-    await hasSeen(1)
-    await answerTo(world, 'home/cmd/refresh')
-    expect(evidence(world, app)).toBe(before)
-  })
-
-  test('publishes the evidence of a crash that the first one has not published', async ({ world }) => {
-    const { app, hub } = world
-    await using proxy = await TcpProxy.to(world.broker.port)
-    await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
-    const { hasSeen } = await handOver(world)
-    hub.crash(app, 'Error: oh')
-    const first = await until('the evidence', () => evidence(world, app))
-    await hasSeen(1)
-    hub.recover(app)
-    await until('the recovery', () => world.state(app)?.['crashed'] === false)
-    proxy.cut()
-    hub.crash(app, 'Error: oh')
-    await hasSeen(2)
-    await until('the second one', () => world.state(app)?.['crash_count'] === 2)
-    await until('its evidence', () => evidence(world, app) !== first)
-    expect(JSON.parse(evidence(world, app) ?? '').message).toBe('Error: oh')
-  })
-})
+    const before = await until('the evidence', evidence)
+    await until('the crash', () => lines.some((line) => line.includes(app) && line.includes(' crashed')))
+    if (state === 'recovered') hub.recover(app)
+    await until('the state', () => world.state(app)?.['crashed'] === (state === 'crashed'))
+    const report = (await world.request(`home/app/${app}/cmd/get-crash`)).data
+    const count = observer.texts(STATE).length
+    await world.bridge.stop()
+    await until('the second one', () => observer.texts(STATE).slice(count).at(-1) === 'online')
+    expect((await answerTo(world, 'home/cmd/refresh')).ok).toBe(true)
+    expect((await answerTo(world, `home/app/${app}/cmd/get-crash`)).data).toEqual(report)
+    expect(evidence()).toBe(before)
+  },
+)
 
 test.concurrent('of two bridges that start at the same moment one is active, and the other one leaves nothing behind', async ({
   world,
@@ -359,61 +302,3 @@ test.skipIf(mosquittoPath === undefined)(
     expect((await retainedOn(mosquitto.port)).has('hub2mqtt/attic/state')).toBe(false)
   },
 )
-
-test.concurrent('messages that a bridge without presence detection leaves behind are repaired', async ({ world }) => {
-  const { observer, bridge } = world
-  const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
-  const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
-  await observer.publish(PRESENCE, hello)
-  await until('the first to notice', () => complaints(bridge).length > 0)
-  const leftBehind = ['hub2mqtt/home/info', 'hub2mqtt/home/app/ghost', GHOST]
-  for (const topic of leftBehind) await observer.publish(topic, '{"origin":{"name":"hub2mqtt"}}', { retain: true })
-  await observer.publish(STATE, 'offline', { retain: true })
-  const states = () => observer.texts(STATE)
-  await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
-  await world.request('home/cmd/refresh')
-  expect(complaints(bridge)).toHaveLength(1)
-  await until('its messages to clear', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
-  await until('the right state', () => observer.last('hub2mqtt/home/info')?.includes('"api":"manager"'))
-  await world.request('home/cmd/refresh')
-  expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
-})
-
-test.concurrent('a bridge that steps back reports that it was active, whatever causes the step', async ({ world }) => {
-  const { observer } = world
-  const older = { instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }
-  const roles = () =>
-    observer.texts(PRESENCE).flatMap((text) => {
-      const { instance, role } = JSON.parse(text)
-      return instance === older.instance ? [] : [role]
-    })
-  const before = roles().length
-  // Publish a message of the older bridge's previous connection, and then a request of the older bridge.
-  await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
-  await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
-  await until('both', () => roles().length >= before + 2)
-  expect(roles().slice(before)).toEqual(['active', 'standby'])
-})
-
-test.concurrent('a client that invents bridges fills no log', async ({ world }) => {
-  const { observer, bridge } = world
-  for (let i = 0; i < 30; i += 1)
-    await observer.publish(
-      PRESENCE,
-      JSON.stringify({ instance: `invented ${i}`, started_at: '2999-01-01T00:00:00.000Z' }),
-    )
-  await world.request('bridge/cmd/ping')
-  expect(complaints(bridge).length).toBeGreaterThan(1)
-  expect(complaints(bridge).length).toBeLessThanOrEqual(10)
-  // The bridge must still log that it stands by.
-  await observer.publish(PRESENCE, JSON.stringify({ instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }))
-  await until('the step back', () => complaints(bridge).at(-1)?.includes('this one stands by') === true)
-})
-
-test.concurrent('ignores a retained or malformed presence message', async ({ world }) => {
-  await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
-  for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
-    await world.observer.publish(PRESENCE, nonsense)
-  await world.request('bridge/cmd/ping')
-  expect(complaints(world.bridge)).toEqual([])
-})

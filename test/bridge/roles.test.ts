@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Presence } from '../../src/bridge/presence.ts'
 import { StartupBuffer } from '../../src/bridge/startup-buffer.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -13,7 +13,8 @@ class Room {
   readonly clock = new FakeClock()
   readonly members: Presence[] = []
   readonly takenOver: string[] = []
-  said = 0
+  readonly said: string[] = []
+  readonly lines: string[] = []
 
   join(instance: string, startedAt: string): Presence {
     const member = new Presence({
@@ -30,7 +31,7 @@ class Room {
       upkeep: { former: { add() {} } },
       onOtherActive: () => this.takenOver.push(instance),
       clock: this.clock,
-      log: pino({ level: 'silent' }),
+      log: pino({}, { write: (line: string) => this.lines.push(line) }),
     })
     this.members.push(member)
     return member
@@ -40,10 +41,10 @@ class Room {
     this.members.splice(this.members.indexOf(member), 1)
   }
 
-  say(topic: string, text: string, from?: Presence): void {
-    this.said += 1
+  say(topic: string, text: string, from?: Presence, retain = false): void {
+    this.said.push(text)
     const payload = Buffer.from(text)
-    const message = { topic, payload, retain: false, dup: false, qos: 1, receivedAt: 0, connection: 1 } as const
+    const message = { topic, payload, retain, dup: false, qos: 1, receivedAt: 0, connection: 1 } as const
     queueMicrotask(() => {
       for (const member of this.members) if (member !== from) member.receive(message)
     })
@@ -134,7 +135,49 @@ test('bridges answer a request once, without a loop', async () => {
   for (const member of members) member.connected(true)
   await room.clock.advance(1000)
   // Each bridge sends one request, and every other bridge answers each request once.
-  expect(room.said).toBe(4 + 4 * 3)
+  expect(room.said).toHaveLength(4 + 4 * 3)
+})
+
+describe('an active bridge', () => {
+  const older = { instance: 'older', started_at: EARLY }
+  const begin = () => {
+    const room = new Room()
+    const member = room.join('b', LATE)
+    member.connected(false)
+    const hear = (message: object | string, retain = false) =>
+      room.say(TOPIC, typeof message === 'string' ? message : JSON.stringify(message), undefined, retain)
+    return { room, member, hear }
+  }
+
+  test('that steps back reports that it was active, whatever causes the step', async () => {
+    const { room, hear } = begin()
+    // Deliver a message of the older bridge's previous connection, and then a request of the older bridge.
+    hear({ ...older, role: 'active' })
+    hear({ ...older, role: 'undecided', asks: true })
+    await room.clock.advance(0)
+    const own = room.said.map((text) => JSON.parse(text)).filter(({ instance }) => instance === 'b')
+    expect(own.map(({ role }) => role).slice(1)).toEqual(['active', 'standby'])
+  })
+
+  test('logs few of the bridges that a client invents, and still that it stands by', async () => {
+    const { room, hear } = begin()
+    for (let i = 0; i < 30; i += 1) hear({ instance: `invented ${i}`, started_at: '2999-01-01T00:00:00.000Z' })
+    await room.clock.advance(0)
+    expect(room.lines.length).toBeGreaterThan(1)
+    expect(room.lines.length).toBeLessThanOrEqual(10)
+    hear(older)
+    await room.clock.advance(0)
+    expect(room.lines.at(-1)).toContain('this one stands by')
+  })
+
+  test('ignores a retained or malformed presence message', async () => {
+    const { room, member, hear } = begin()
+    hear(older, true)
+    for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
+      hear(nonsense)
+    await room.clock.advance(0)
+    expect([member.role, room.lines]).toEqual(['active', []])
+  })
 })
 
 test('a bridge whose role was undecided for more than a minute drops what is outdated, but no command', async () => {

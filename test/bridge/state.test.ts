@@ -1,6 +1,4 @@
-import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'
@@ -14,23 +12,7 @@ async function agrees({ hub, broker }: World): Promise<boolean> {
   return JSON.stringify(Object.entries(states).sort()) === JSON.stringify(Object.entries(wanted).sort())
 }
 
-async function untilAgreed(world: World): Promise<void> {
-  const deadline = performance.now() + 15_000
-  while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
-}
-
 describe.concurrent('a subscriber', () => {
-  test('finds nothing of a hub that was renamed since the last run', async ({ world }) => {
-    await world.restart({ HUB_NAME: 'house' })
-    await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
-    await until('no trace', async () => {
-      const held = await retainedOn(world.broker.port)
-      return (
-        held.has(`hub2mqtt/house/app/${world.app}`) && !held.keys().some((topic) => topic.startsWith('hub2mqtt/home/'))
-      )
-    })
-  })
-
   test('finds messages of other programs under the same first level unchanged', async ({ world }) => {
     const foreign = ['kitchen/state', 'kitchen/info', 'kitchen/app/x', 'kitchen/app/x/setting/y', 'state', 'kitchen']
     const say = (text: string) =>
@@ -42,51 +24,6 @@ describe.concurrent('a subscriber', () => {
     await world.observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
     await until('the repair of ours', () => world.observer.last('hub2mqtt/home/app/ghost') === '')
     for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
-  })
-})
-
-describe.skipIf(mosquittoPath === undefined)('on Mosquitto', { concurrent: true }, () => {
-  test('a setting that is no longer published is cleared although the hub is offline when the bridge starts', async () => {
-    const mosquitto = await Mosquitto.start()
-    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
-    const app = `hub2mqtt/home/app/${world.app}`
-    await until('the app', () => world.observer.last(app))
-    await world.bridge.stop()
-    await world.observer.publish(`${app}/setting/pin`, '"1234"', { retain: true })
-    await world.hub.close()
-    await world.restart()
-    await until('no setting', () => world.observer.last(`${app}/setting/pin`) === '')
-    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
-    expect(world.observer.texts(app)).not.toContain('')
-  })
-
-  test('nothing is lost when the broker fails and has forgotten everything', async () => {
-    const mosquitto = await Mosquitto.start()
-    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
-    await mosquitto.stop('SIGKILL')
-    world.hub.uninstall(world.app)
-    await mosquitto.run()
-    const deadline = performance.now() + 10_000
-    let held = new Map<string, string>()
-    while (held.get('hub2mqtt/bridge/state') !== 'online') {
-      if (performance.now() > deadline) throw new Error('the bridge is not online')
-      held = await retainedOn(mosquitto.port)
-    }
-    expect(await agrees(world)).toBe(true)
-  })
-
-  test('an app that another bridge published first is not cleared because of an older list', async () => {
-    const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
-    await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })
-    const { broker, hub, observer } = world
-    const topic = 'hub2mqtt/home/app/com.example.new'
-    const rival = await connectAsync(broker.url, { clientId: 'the-bridge', protocolVersion: 5, reconnectPeriod: 0 })
-    hub.install({ id: 'com.example.new' }, { silent: true })
-    await rival.publishAsync(topic, '{"id":"com.example.new"}', { retain: true, qos: 1 })
-    await rival.endAsync(true)
-    await until('the app', () => observer.last(topic)?.includes('"name"'))
-    expect(observer.texts(topic)).not.toContain('')
-    await untilAgreed(world)
   })
 })
 
@@ -243,9 +180,7 @@ test.concurrent('a hostile id has its own topic, which is harmless and can be de
 })
 
 describe.concurrent.each([
-  ['empty-list', 1],
   ['empty-list', 4],
-  ['half-list', 1],
   ['foreign-ids', 1],
 ] as const)('a hub that starts together with the bridge', (fault, times) => {
   test(`and answers ${fault} first (${times}) clears nothing that the broker holds, and installs nothing`, async () => {

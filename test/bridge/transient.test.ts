@@ -46,15 +46,6 @@ describe.concurrent.each(WITH_PROTOCOLS)(
       expect(clears(world)).toEqual(OURS.map(() => 1))
     })
 
-    test('is cleared when the bridge starts', async () => {
-      await using world = await start(...kind)
-      await world.bridge.stop()
-      await forge(world)
-      await world.restart()
-      await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
-      expect(await left(world)).toEqual(THEIRS)
-    })
-
     test('is not confused with messages of the bridge, or unretained ones of other clients', async () => {
       await using world = await start(...kind)
       const { hub, app, observer } = world

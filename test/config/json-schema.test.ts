@@ -147,20 +147,6 @@ describe('the JSON Schema of the configuration file', () => {
     ).toEqual([])
   })
 
-  it.each<[string, unknown]>([
-    ['a number without its bounds', { type: 'number' }],
-    ['a number with one bound', { type: 'number', min: 0 }],
-    ['a select without options', { type: 'select' }],
-    ['a select with no option', { type: 'select', options: [] }],
-    ['a switch with bounds', { type: 'switch', min: 0, max: 1 }],
-    ['a step of nothing', { type: 'number', min: 0, max: 1, step: 0 }],
-    ['an unknown kind', 'number'],
-  ])('refuses a published setting that is %s, as the loader does', (_, wrong) => {
-    const file = { settings: { publish: { 'com.athom.hue': { one: wrong } } } }
-    expect(editorTakes(file)).toBe(false)
-    expect(loaderSays(file)[0]).toMatch(/^settings\.publish\["com\.athom\.hue"\]\.one/)
-  })
-
   it('accepts a file exactly when the loader does', () => {
     const good = ([, option]: Row) => valueFor(option).filter((value) => !isBeyond(refusals(option, value)))
     // A bridge can join a fleet in only one way. A schema for each option cannot express that.

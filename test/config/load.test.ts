@@ -27,6 +27,11 @@ describe('the loader', () => {
     expect(config.log.level).toBe('warn')
   })
 
+  it('reads a list of rules from the environment as JSON', () => {
+    const { config } = load({ env: { ...HUB_ENV, HUB2MQTT_COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' } })
+    expect(config.commands.call).toMatchObject([{ item: 'system', methods: ['GET'] }])
+  })
+
   it('reads JSON as well as YAML, with tabs too', () => {
     const yaml =
       '{\n\t"hubs": {\n\t\t"home": { "url": "http://h", "api_key": "k\\u0065y1" }\n\t},\n\t"mqtt": {"embedded": {"port": 1884}}\n}\n'

@@ -111,6 +111,10 @@ function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: 
   return contradicts ? unanswered(found) : 'ok'
 }
 
+/** The judgement of a write depends only on these properties, so one write of each kind gets all cases. */
+const kindOf = ({ shown, ofApp, enables, sets }: Write) => JSON.stringify([shown, ofApp, enables, sets])
+const isFirstOfKind = (write: Write) => WRITES.find((one) => kindOf(one) === kindOf(write)) === write
+
 /** Returns a quarter of the cases, different for each write, for answers whose content should not matter. */
 const some = (write: Write, cases: readonly Case[]) => cases.filter((_, i) => (i + WRITES.indexOf(write)) % 4 === 0)
 
@@ -163,7 +167,8 @@ async function disagreements(
 
 describe.each(WRITES)('$command $payload', (write) => {
   test('is done if the hub confirms it in any form, with its identity', async () => {
-    const cases = [...ANSWERS, ...TEXTS, ...EMPTY_PAGES]
+    const all = [...ANSWERS, ...TEXTS, ...EMPTY_PAGES]
+    const cases = isFirstOfKind(write) ? all : some(write, all)
     expect(await disagreements(await start('everywhere'), write, cases, { sign: 'own', isHubs: true })).toEqual([])
   })
 

@@ -61,6 +61,7 @@ const CASES: Readonly<Record<string, Case>> = {
 
 /** A text that is longer than allowed. */
 const long = (allowed: number) => 'x'.repeat(allowed + 1)
+const ofApps = (more: string) => `{"item":"apps",${more}}`
 const wordsOf = ({ target, name, argument }: Command) => `${target} ${name}${argument === undefined ? '' : '/x'}`
 /** The commands for a hub, except those for the guardian, which send no request to the hub. */
 const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs === undefined).map(wordsOf)
@@ -107,7 +108,10 @@ describe('a command', () => {
     ['app update', ['{}', '{"autoupdate":"ON"}', '{"channel":""}']],
     ['app install', ['{"channel":""}', `{"channel":"${long(64)}"}`]],
     ['app install', ['{"version":""}', `{"version":"${long(64)}"}`]],
-    ['app uninstall', ['', '{"confirm":"another.app"}', `{"confirm":"${APP}","purge_settings":"yes"}`]],
+    [
+      'app uninstall',
+      ['', '{"confirm":true}', '{"confirm":"another.app"}', `{"confirm":"${APP}","purge_settings":"yes"}`],
+    ],
     ['app get-setting', ['{"name":""}', `{"name":"${long(256)}"}`]],
     ['app set-setting', ['{"value":1}']],
     ['app unset-setting', ['{}']],
@@ -120,6 +124,9 @@ describe('a command', () => {
     ['app guard', ['', '{}', 'On', '{"enabled":"ON"}', '{"forget":false}']],
     ['app guard', ['"soon"', '"999ms"', '60'].map((snooze) => `{"snooze":${snooze}}`)],
     ['hub refresh', ['{"message":"m"}']],
+    ['hub call', ['', '{}', '{"item":""}', '{"item":["apps"]}', '{"item":"apps","section":"managers"}']],
+    ['hub call', ['"method":"get"', '"method":"PATCH"', '"path":5', '"path":"/app/../x"'].map(ofApps)],
+    ['hub call', ['"query":"id=1"', '"query":{"a":[1]}', '"headers":{}', '"body":{}'].map(ofApps)],
   ])('refuses invalid input without a request: %s %j', async ([words, payloads], { aimed }) => {
     for (const payload of payloads)
       expect(await failure(carryOut(aimed, words, payload)), payload).toMatchObject({ code: 'invalid_payload' })

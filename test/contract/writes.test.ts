@@ -63,17 +63,6 @@ describe('an answer that contradicts the request', () => {
       message: `The hub answered, but not with what was requested. ${LOOKED}`,
     })
   })
-
-  test.each([
-    ['app enable', '', 'enableApp', { id: APP, enabled: 'yes' }],
-    ['app autoupdate', 'OFF', 'updateApp', {}],
-    ['app set-setting/x', '{"a":1,"b":-0}', 'setAppSetting', { b: 0, a: 1 }],
-  ] as const)('is not one that only has fewer or more keys: %s %s', async (words, payload, operation, value) => {
-    const aimed = await aim()
-    aimed.emulated.behave('pretend', { operation, value })
-    expect(await carryOut(aimed, words, payload)).toBeNull()
-    expect(operations(aimed)).toEqual([operation])
-  })
 })
 
 describe('a check', () => {

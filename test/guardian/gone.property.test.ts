@@ -1,21 +1,15 @@
 /** Tests which data the guardian keeps while apps are missing from lists and come back, and the bridge restarts. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { GuardOrder } from '../../src/bridge/guarding.ts'
-import { Guard } from '../../src/guardian/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { AppManager, type AppsUpdate } from '../../src/hub/app-manager.ts'
+import { AppManager } from '../../src/hub/app-manager.ts'
 import type { HubClient } from '../../src/hub/client.ts'
-import { FakeClock } from '../support/fake-clock.ts'
-import { silentLog } from '../support/silent-log.ts'
-import { configOf, HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
+import { HOUR, MINUTE, OK, SECOND, Stand } from './stand.ts'
 
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
 /** Disables retries and storms, because their restarts do not count against the limit. */
-const config = configOf(
-  `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`,
-)
+const FILE = `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
@@ -34,52 +28,43 @@ const STEPS = {
 const step = fc.oneof(...Object.values(STEPS))
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** A hub whose apps crash a second after each restart, with a bridge and the retained messages of a broker. */
+/** A hub whose apps crash a second after each restart, with a bridge that reads its lists. */
 class House {
-  readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
   /** Each entry contains the apps that are missing from one of the next lists. */
   readonly lacking: (readonly string[])[] = []
   readonly #served: ReadonlySet<string>[] = []
-  readonly #retained = new Map<string, string>()
   readonly #deleted = new Set<string>()
+  /** The apps that were restarted less than a second ago. */
+  readonly #falling = new Set<string>()
   readonly restarts = new Map<string, number[]>(IDS.map((id) => [id, []]))
   /** The expected data of the guardian. */
   readonly switched = new Map<string, boolean>()
   readonly snoozed = new Map<string, number>()
   readonly counted = new Map<string, number>()
-  apps: AppManager
-  guard: Guard
+  stand = this.#withAnswers(new Stand(FILE))
+  apps = this.#startApps()
 
-  constructor() {
-    this.apps = this.#startApps()
-    this.guard = this.#startGuard()
-  }
-
-  async start(): Promise<void> {
-    this.guard.activate(true)
-    this.guard.take('home', { kind: 'online', online: true })
+  async start(known: Iterable<string> = []): Promise<void> {
+    this.stand.start()
     await this.read()
     // Read a second list, because the broker's data about an app is obsolete only if two lists lack the app.
-    if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
-    for (const id of IDS) if (!this.apps.all.has(id)) this.#clear(id)
+    if ([...known].some((id) => !this.apps.all.has(id))) await this.read()
   }
 
   async restart(): Promise<void> {
-    this.guard.standBy()
+    const before = this.stand
+    before.guard.standBy()
     this.apps.destroy()
+    this.stand = this.#withAnswers(await before.next())
     this.apps = this.#startApps()
-    this.guard = this.#startGuard()
-    for (const [key, text] of this.#retained) {
-      const [name = '', app = ''] = key.split(' ')
-      this.guard.learn(key === 'hub' ? 'hubGuardMemory' : name, 'home', app, text)
-    }
-    await this.start()
+    for (const id of this.#falling) this.#fallSoon(id)
+    await this.start(before.apps.keys())
   }
 
   async read(): Promise<void> {
     const reading = this.apps.refresh()
-    for (let i = 0; i < 10; i += 1) await this.clock.advance(SECOND)
+    for (let i = 0; i < 10; i += 1) await this.stand.clock.advance(SECOND)
     await reading
   }
 
@@ -96,7 +81,7 @@ class House {
   }
 
   async take(step: Step): Promise<void> {
-    if ('wait' in step) return await this.clock.advance(step.wait * SECOND)
+    if ('wait' in step) return await this.stand.clock.advance(step.wait * SECOND)
     if ('lack' in step || 'restart' in step) {
       this.lacking.splice(0, Number.POSITIVE_INFINITY, ...('lack' in step ? step.lack : step.restart))
       return 'lack' in step ? await this.read() : await this.restart()
@@ -112,20 +97,19 @@ class House {
   /** Checks the guardian's data about each app in the bridge's list. */
   check(): void {
     for (const id of this.apps.all.keys()) {
-      const state = this.guard.factsOf('home', id)?.state
-      if (state === undefined) throw new Error(`there is no data about ${id}`)
+      const state = this.stand.state(id)
       const snoozedUntil = this.snoozed.get(id) ?? 0
       expect([id, state.state === 'off']).toEqual([id, this.switched.get(id) === false])
-      if (snoozedUntil > this.clock.now()) expect(Date.parse(state.snoozed_until ?? '')).toBe(snoozedUntil)
+      if (snoozedUntil > this.stand.clock.now()) expect(Date.parse(state.snoozed_until ?? '')).toBe(snoozedUntil)
       expect(state.restarts).toBeGreaterThanOrEqual(this.counted.get(id) ?? 0)
       this.counted.set(id, state.restarts)
     }
   }
 
   #wish(id: string, enabled: boolean | undefined, snooze: number | undefined): void {
-    this.guard.take('home', { kind: 'control', app: id, control: { enabled, snooze } })
+    this.stand.control(id, { enabled, snooze })
     if (enabled !== undefined) this.switched.set(id, enabled)
-    this.snoozed.set(id, snooze === undefined ? 0 : this.clock.now() + snooze)
+    this.snoozed.set(id, snooze === undefined ? 0 : this.stand.clock.now() + snooze)
   }
 
   #say(id: string, patch: AppPatch): void {
@@ -146,73 +130,49 @@ class House {
     }
     const apps = new AppManager(
       client,
-      this.clock,
+      this.stand.clock,
       () => true,
       () => {},
     )
-    apps.subscribe((update) => this.#onNews(update))
+    apps.subscribe(({ changes, read, silent }) => {
+      for (const { id, after } of changes) {
+        if (after === undefined) this.#checkRemoved(id)
+        if (after === undefined) this.stand.apps.delete(id)
+        else this.stand.apps.set(id, after)
+      }
+      this.stand.guard.take('home', { kind: 'apps', changes, read, silent })
+    })
     return apps
   }
 
-  #startGuard(): Guard {
-    const guard = new Guard({
-      clock: this.clock,
-      log: silentLog,
-      live: { value: config },
-      isConnected: () => true,
-    })
-    guard.hubAdded('home', {
-      requestApp: () => Promise.resolve(undefined),
-      backup: () => Promise.resolve(undefined),
-      acceptsVersion: () => true,
-      shows: () => true,
-      memory: () => [],
-      send: (order) => this.#restartApp(order),
-      apps: () => this.apps.all.values(),
-      onEvent: () => {},
-      onFacts: (id) => this.#hold(guard, id),
-      onAttention: () => {
-        const gone = guard.goneAppsOf('home')
-        if (gone?.length) this.#retained.set('hub', JSON.stringify(gone))
-        else this.#retained.delete('hub')
-      },
-      read: () => Promise.resolve(true),
-    })
-    return guard
+  #checkRemoved(id: string): void {
+    const twice = this.#served.slice(-2).every((list) => !list.has(id))
+    expect([id, twice || this.#deleted.has(id)]).toEqual([id, true])
   }
 
-  #onNews({ changes, read, silent }: AppsUpdate): void {
-    for (const { id, after } of changes) {
-      if (after !== undefined) continue
-      const twice = this.#served.slice(-2).every((list) => !list.has(id))
-      expect([id, twice || this.#deleted.has(id)]).toEqual([id, true])
-      this.#clear(id)
+  #withAnswers(stand: Stand): Stand {
+    stand.answer = async ({ app, isCurrent }) => {
+      await Promise.resolve()
+      if (!isCurrent()) return OK
+      const now = stand.clock.now()
+      const times = [...(this.restarts.get(app) ?? []), now].filter((at) => at > now - WINDOW)
+      this.restarts.set(app, times)
+      expect([app, times.length <= LIMIT]).toEqual([app, true])
+      this.#say(app, { state: 'running', crashed: false, crash_message: null })
+      this.#fallSoon(app)
+      return OK
     }
-    this.guard.take('home', { kind: 'apps', changes, read, silent })
+    return stand
   }
 
-  #hold(guard: Guard, id: string): void {
-    const { state, history, memory } = guard.factsOf('home', id) ?? {}
-    for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory })) {
-      if (value) this.#retained.set(`${name} ${id}`, JSON.stringify(value))
-      else this.#retained.delete(`${name} ${id}`)
-    }
-  }
-
-  #clear(id: string): void {
-    for (const key of [...this.#retained.keys()]) if (key.endsWith(` ${id}`)) this.#retained.delete(key)
-  }
-
-  async #restartApp({ app, isCurrent }: GuardOrder) {
-    await Promise.resolve()
-    if (!isCurrent()) return OK
-    const now = this.clock.now()
-    const times = [...(this.restarts.get(app) ?? []), now].filter((at) => at > now - WINDOW)
-    this.restarts.set(app, times)
-    expect([app, times.length <= LIMIT]).toEqual([app, true])
-    this.#say(app, { state: 'running', crashed: false, crash_message: null })
-    this.clock.after(SECOND, () => this.crash(app))
-    return OK
+  #fallSoon(id: string): void {
+    this.#falling.add(id)
+    const { stand } = this
+    stand.clock.after(SECOND, () => {
+      if (stand !== this.stand) return
+      this.#falling.delete(id)
+      this.crash(id)
+    })
   }
 }
 
@@ -225,7 +185,7 @@ test('switches, snoozes, counts and the limit of restarts survive lists that lac
         await house.take(one)
         house.check()
       }
-      house.guard.standBy()
+      house.stand.guard.standBy()
       house.apps.destroy()
     }),
     { numRuns: 300 },
@@ -235,7 +195,7 @@ test('switches, snoozes, counts and the limit of restarts survive lists that lac
 test('data on an app is dropped when it has been missing for a day, however often the bridge was restarted', async () => {
   const house = new House()
   await house.start()
-  house.guard.take('home', { kind: 'control', app: 'a', control: { enabled: false } })
+  house.stand.control('a', { enabled: false })
   const record = house.records.get('a') ?? WELL
   for (const [missingHours, state] of [
     [23, 'off'],
@@ -244,12 +204,12 @@ test('data on an app is dropped when it has been missing for a day, however ofte
     house.records.delete('a')
     for (let hour = 0; hour < missingHours; hour += 1) {
       await house.read()
-      await house.clock.advance(HOUR)
+      await house.stand.clock.advance(HOUR)
       if (hour % 5 === 0) await house.restart()
     }
     house.records.set('a', record)
     await house.read()
-    expect(house.guard.factsOf('home', 'a')?.state.state).toBe(state)
+    expect(house.stand.state('a').state).toBe(state)
   }
 })
 
@@ -269,7 +229,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
   expect(JSON.stringify(long).length).toBeLessThanOrEqual(65_536)
   for (const id of ids) {
     stand.say(id, {})
-    stand.guard.take('home', { kind: 'control', app: id, control: { forget: true, enabled: false } })
+    stand.control(id, { forget: true, enabled: false })
     stand.remove(id)
   }
   const short = stand.guard.goneAppsOf('home') ?? []
@@ -278,8 +238,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with sh
 
 test('data on apps that configuration hides, or that another hub has, is dropped', () => {
   const stand = new Stand().start('a', 'b', 'c', 'd').read()
-  for (const id of stand.apps.keys())
-    stand.guard.take('home', { kind: 'control', app: id, control: { enabled: false } })
+  for (const id of stand.apps.keys()) stand.control(id, { enabled: false })
   const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
   stand.remove('a')
   stand.remove('b')

@@ -128,17 +128,6 @@ describe('an app that was given up', () => {
     expect(stand.eventTypes.filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1 })
   })
-
-  test.each<[string, (stand: Stand) => unknown]>([
-    ['a new version', (stand) => stand.say('a', { version: '2.0.0' })],
-    ['a switch', (stand) => stand.control('a', { enabled: true })],
-    ['a command that restarts it', (stand) => stand.command('a', 'restart')],
-  ])('is watched again, and waits for no retry, after %s', async (_, happens) => {
-    const stand = await tired('retry: [5h]')
-    happens(stand)
-    expect(stand.state('a')).toMatchObject({ state: 'waiting', retry_at: null })
-    expect(await untilNext(stand)).toBeLessThan(70)
-  })
 })
 
 describe('a hub', () => {

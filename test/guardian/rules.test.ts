@@ -348,6 +348,7 @@ describe('an app that is restarted', () => {
     const stand = await tired()
     await happens(stand)
     stand.run('a').crash('a')
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', retry_at: null })
     await stand.clock.advance(MINUTE + 10 * SECOND)
     expect(stand.restarted).toHaveLength(2)
   })
@@ -437,12 +438,6 @@ describe('an app that is restarted', () => {
     stand.read(5)
     await stand.expectAfter(MINUTE, ['a', 'b'])
     expect(stand.state('a').state).toBe('watching')
-  })
-
-  test('is restarted when its snooze has ended', async () => {
-    const stand = new Stand().start('a').control('a', { snooze: HOUR }).crash('a')
-    expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
-    await stand.expectAfter(HOUR + 10 * SECOND, ['a'])
   })
 })
 
@@ -785,13 +780,31 @@ describe('updates in a window', () => {
     expect(stand.warnings[0]).toContain('a version other than')
   })
 
-  test('do not count the time for which the hub was offline', async () => {
-    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered).read().setOnline(false)
-    await stand.clock.advance(5 * 24 * HOUR)
+  test.each<[string, (stand: Stand) => unknown, hours?: number]>([
+    [
+      'the time for which the hub was offline',
+      async (stand) => {
+        stand.setOnline(false)
+        await stand.clock.advance(5 * 24 * HOUR)
+        stand.setOnline(true)
+      },
+    ],
+    ['the days by which the clock is set', (stand) => stand.clock.step(5 * 24 * HOUR)],
+    ['the time of another version', (stand) => stand.say('a', { latest_version: '2.0.1' }), 20],
+    [
+      'the time of an offer that was withdrawn and made again',
+      (stand) => stand.say('a', { update_available: false, latest_version: null }).say('a', offered),
+      20,
+    ],
+  ])('do not count %s towards the hold', async (_, happens, hours = 0) => {
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a').say('a', offered).read()
+    await stand.pass(hours)
+    await happens(stand)
     stand.read()
-    stand.setOnline(true)
-    await stand.pass(23)
+    await stand.pass(15)
     expect(stand.orders).toEqual([])
+    await stand.pass(48)
+    expect(stand.orders[0]).toMatchObject({ command: 'install' })
   })
 
   test('do not begin without the backup that configuration requires, and the reason is reported', async () => {
@@ -833,8 +846,11 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual([])
   })
 
-  test('that make an app crash three times in half an hour are reported as bad', async () => {
-    const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a').say('a', { autoupdate: true })
+  test.each([
+    [true, [{ autoupdate: false }]],
+    [false, []],
+  ])('that make an app crash three times in half an hour are bad, and switched off: %s', async (isOff, sent) => {
+    const stand = new Stand(`${UPDATES}, off_when_bad: ${isOff} }`).start('a').say('a', { autoupdate: true })
     stand.say('a', { version: '1.1.0' })
     for (let i = 0; i < 4; i += 1) {
       stand.crash('a')
@@ -844,7 +860,8 @@ describe('updates in a window', () => {
     expect(stand.events.filter(({ event_type }) => event_type === 'bad_update')).toMatchObject([
       { from: '1.0.0', to: '1.1.0' },
     ])
-    expect(stand.orders.find(({ command }) => command === 'update')).toMatchObject({ payload: { autoupdate: false } })
+    const updates = stand.orders.filter(({ command }) => command === 'update')
+    expect(updates.map(({ payload }) => payload)).toEqual(sent)
     expect(stand.state('a').attention).toEqual(['exception'])
   })
 })

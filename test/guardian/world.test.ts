@@ -170,7 +170,6 @@ describe('an app that is removed and returns within a day', () => {
 
 test.each([
   ['older', true],
-  ['newer', true],
   ['self-hosted', false],
 ] as const)(
   'a window with a hold leaves out the apps of a hub of the %s kind, and logs that: %s',
@@ -185,15 +184,6 @@ test.each([
     expect(world.hub.apps.get(APP)).toMatchObject({ version: '1.0.0' })
   },
 )
-
-test('a hub that limits the first requests of the bridge does not delay the restart of a crashed app', async () => {
-  await using world = await World.start({ hub: { apps: APPS }, env: ENV })
-  await world.bridge.stop()
-  world.hub.crash(APP, 'Error: boom')
-  world.hub.behave('answer-status', { status: 429, times: 2 })
-  await world.restart()
-  await until('the restart', () => types(world).includes('restarted'))
-})
 
 test('an app that a user has disabled on the hub since the last read is not restarted', async () => {
   await using world = await watching({ env: { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' } })
@@ -222,16 +212,6 @@ test('if restart is denied, the switch of the guardian works but nothing is rest
   expect(await other.request(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ error: { code: 'not_allowed' } })
   other.hub.crash(APP)
   await until('the restart', () => types(other).includes('restarted'))
-})
-
-test('configuration that permits no changes applies to the guardian too: it gives up, with the reason', async () => {
-  await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_READ_ONLY: 'true' } })
-  world.hub.crash(APP)
-  await until('the guardian to give up', () => types(world).includes('gave_up'))
-  expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: 'not_allowed' })
-  await untilGuard(world, 'given_up')
-  expect(guardOf(world)).toMatchObject({ restarts: 0 })
-  expect(restarts(world)).toBe(0)
 })
 
 test('a reload turns the guardian on, and off again, with nothing of the guardian left on the broker', async () => {

@@ -101,16 +101,6 @@ describe.concurrent('a hub that shows no identity', () => {
     expect(told(world, seen)).toEqual([])
   })
 
-  test('leaves nothing behind for an app that was removed while the bridge was offline, nor under another name', async () => {
-    await using world = await World.start({ hub: { flavour: 'reference' } })
-    await settled(world)
-    await world.bridge.stop()
-    world.hub.uninstall('com.athom.hue')
-    await world.restart()
-    const held = await settled(world, ALL - 1)
-    expect(objectIds(held).filter((id) => id.includes('hue'))).toEqual([])
-  })
-
   test('keeps the devices of its identity, and clears those by its name once when it shows an identity again', async () => {
     await using world = await World.start()
     await world.bridge.stop()
@@ -211,17 +201,6 @@ test.concurrent('apps lose the name of their hub when another hub is removed tha
   expect(await settled(world)).toEqual(before)
 })
 
-test.concurrent('a hub that is no longer configured leaves no device', async ({ world }) => {
-  await settled(world)
-  await world.hub.reboot({ id: 'another' })
-  await world.observer.until('the other hub', () => world.observer.last('hub2mqtt/home/info')?.includes('another'))
-  expect([...(await settled(world)).keys()].filter((topic) => topic.includes(HUB))).toEqual([])
-  await world.bridge.stop()
-  await world.hub.reboot({ id: 'third' })
-  await world.restartUntilReady()
-  expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
-})
-
 describe.concurrent('a hub that was replaced while the bridge was stopped', () => {
   /** Returns the discovery messages after the first `since`, as `clear` or `publish` with the id of their hub. */
   const steps = (world: World, since: number) =>
@@ -230,7 +209,6 @@ describe.concurrent('a hub that was replaced while the bridge was stopped', () =
 
   test.each([
     ['device', 'lacks an app'],
-    ['component', 'lacks an app'],
     ['device', 'has the same apps'],
   ])(
     'gets its devices after those of the former hub are cleared, in the format %s, if it %s',

@@ -193,11 +193,13 @@ describe('an answer', () => {
 describe('a list of apps', () => {
   test('keeps valid records next to invalid ones, whatever their ids are', () => {
     const list: unknown = JSON.parse(
-      '{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"},"d":{"id":"D"},"e":{"id":"e"}}',
+      '{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"},"d":{"id":"D"},"e":{"id":"e"},' +
+        '"":{"id":""},"\\ud83d":{"id":"\\ud83d"},"f":{"id":"f"},"g":{"id":"g"}}',
     )
     const apps = decodeApps(list)
-    expect([...apps.keys()]).toEqual(['a', 'b', '__proto__', 'c', 'd', 'e'])
-    expect([...apps.values()].map((patch) => patch !== undefined)).toEqual([true, false, true, false, false, true])
+    const valid = [...apps].flatMap(([id, patch]) => (patch === undefined ? [] : [id]))
+    expect([...apps.keys()].slice(0, 6)).toEqual(['a', 'b', '__proto__', 'c', 'd', 'e'])
+    expect(valid).toEqual(['a', '__proto__', 'e', 'f', 'g'])
   })
 
   test('that is not a list is nonsense', () => {
@@ -233,6 +235,7 @@ describe('a realtime message', () => {
       ['app.update', null],
       ['app.update', { name: 'no id' }],
       ['app.update', { id: '' }],
+      ['app.create', { id: '\ud83d' }],
       ['app.dance', { id: 'a' }],
       ['', { id: 'a' }],
       ['app.update', 'a'],

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { PROBES } from '../../src/cli/conformance/probes.ts'
-import { ENTRIES } from '../../src/emulator/core/table.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 
 interface Request {
@@ -13,18 +12,12 @@ interface Request {
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 
-const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, alias } }) =>
-  [path, alias ?? path].map((one) => lineOf({ method, manager, path: one })),
-)
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-test.each([
-  ['the emulated hub', EMULATED],
-  ['the conformance tool', EXAMINED],
-] as const)('%s has a row for every operation that the bridge uses', (_, table) => {
+test('the conformance tool has a row for every operation that the bridge uses', () => {
   const missing = Object.entries<Request & { readonly otherPath?: string }>(OPERATIONS).filter(([, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]
-    return !paths.every((path) => table.includes(lineOf({ ...operation, path })))
+    return !paths.every((path) => EXAMINED.includes(lineOf({ ...operation, path })))
   })
   expect(missing.map(([name]) => name)).toEqual([])
 })

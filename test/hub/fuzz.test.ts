@@ -1,17 +1,10 @@
 /** Tests that whatever a hub sends, the daemon keeps running and publishes no app or value that does not exist. */
 import { once } from 'node:events'
-import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { systemClock } from '../../src/base/clock.ts'
-import type { Json } from '../../src/base/json.ts'
-import { eventsOf } from '../../src/contract/events.ts'
-import { type App, reduceList } from '../../src/hub/app.ts'
-import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
-import { anyText } from '../support/any-text.ts'
-import { runs } from '../support/runs.ts'
 
 const uncaught: unknown[] = []
 const note = (error: unknown) => uncaught.push(error)
@@ -22,66 +15,6 @@ beforeEach(() => {
 afterEach(() => {
   process.off('uncaughtException', note).off('unhandledRejection', note)
   expect(uncaught).toEqual([])
-})
-
-const FIELDS =
-  'id name version enabled state crashed crashedMessage crashedCount exitCount autoupdate channel origin ' +
-  'updateAvailable usage settings sdk author compatibility'
-const id = fc.oneof(fc.constantFrom('a', 'b', '__proto__', 'constructor', '/', '#', '\ud800', ''), anyText())
-const value = fc.oneof(
-  { weight: 3, arbitrary: fc.jsonValue() },
-  fc.constantFrom(
-    'running',
-    'crashed',
-    '1.2.3',
-    true,
-    false,
-    null,
-    -1,
-    1e308,
-    { cpu: 0.1, mem: 5e9 },
-    { version: '2.0' },
-  ),
-  anyText(),
-)
-const record = fc.dictionary(fc.constantFrom(...FIELDS.split(' ')), value, { maxKeys: 6 })
-const app = fc.tuple(id, record).map(([name, fields]) => [name, { ...fields, id: name }] as const)
-const list = fc.oneof(
-  fc.jsonValue(),
-  fc.array(app).map((apps) => Object.fromEntries(apps)),
-  fc.array(fc.tuple(id, fc.oneof(record, value))).map((entries) => Object.fromEntries(entries)),
-)
-
-function orNonsense<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    expect(error).toBeInstanceOf(HubError)
-    return undefined
-  }
-}
-
-test('any answer of a hub is decoded or refused', () => {
-  const property = fc.property(
-    list,
-    fc.array(fc.tuple(value, fc.oneof(record, value)), { maxLength: 5 }),
-    (given, messages) => {
-      const answer: Json = JSON.parse(JSON.stringify(given))
-      for (const decode of [decodeJson, decodeSettings, decodeScopes]) orNonsense(() => decode(answer))
-      orNonsense(() => decodeApp(answer, { id: 'a' }))
-      const records = orNonsense(() => decodeApps(answer)) ?? new Map()
-      const names = ['app.create', 'app.update', 'app.delete'] as const
-      const events = messages.flatMap(([name, payload], i) => decodeEvent(names[i % 4] ?? name, payload) ?? [])
-      const apps = new Map<string, App>()
-      for (const change of reduceList(apps, records, events)) {
-        expect(eventsOf(change, 0)).toHaveLength(1)
-        expect(change.after?.id).toBe(change.id)
-        expect(change.id).not.toBe('')
-        expect(change.id.isWellFormed()).toBe(true)
-      }
-    },
-  )
-  fc.assert(property, { numRuns: runs(300) })
 })
 
 describe('a server that speaks the realtime protocol', () => {
@@ -154,22 +87,5 @@ describe('a server that speaks the realtime protocol', () => {
 
   test.each(PACKETS)('may send %s at any point', async (packet) => {
     await Promise.all(POSITIONS.map((at) => session(at, packet)))
-  })
-
-  test('may send anything', async () => {
-    const packet = fc.oneof(
-      fc.string(),
-      fc
-        .tuple(
-          fc.constantFrom('0', '40', '41', '42', '43', '430', '44', '45', '42/api,', '43/api,1', '44/api,'),
-          fc.json(),
-        )
-        .map(([kind, json]) => kind + json),
-      fc.uint8Array().map((bytes) => Buffer.from(bytes)),
-    )
-    const property = fc.asyncProperty(packet, async (one) => {
-      await Promise.all(POSITIONS.map((at) => session(at, one)))
-    })
-    await fc.assert(property, { numRuns: runs(20) })
   })
 })

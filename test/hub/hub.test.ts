@@ -140,14 +140,6 @@ describe.concurrent('a hub that cannot be used is offline with a reason, and rec
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('after 429, no sooner than the hub requested', async ({ emulate, hold }) => {
-    const clock = new FakeClock()
-    const emulated = await emulate()
-    emulated.behave('answer-status', { status: 429, retryAfter: 17 })
-    hold(emulated.url, {}, { clock })
-    await until('the wait', () => clock.waits.includes(17_000))
-  })
-
   test('but not after one failed read', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })

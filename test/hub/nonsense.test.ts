@@ -23,17 +23,14 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
     expect(watched.news).toEqual([])
   })
 
-  polling.for([201, 202, 203, 204, 206])(
-    'such as a part of it under status %i',
-    async (status, { emulated, watched }) => {
-      const ids = idsOf(watched)
-      const most = Object.fromEntries([...emulated.apps].slice(1))
-      emulated.behave('pretend', { operation: 'getApps', status, value: most })
-      await until('offline', () => !watched.hub.status.online)
-      expect(watched.hub.status.reason).toBe('nonsense')
-      expect([idsOf(watched), watched.news]).toEqual([ids, []])
-    },
-  )
+  polling.for([203, 206])('such as a part of it under status %i', async (status, { emulated, watched }) => {
+    const ids = idsOf(watched)
+    const most = Object.fromEntries([...emulated.apps].slice(1))
+    emulated.behave('pretend', { operation: 'getApps', status, value: most })
+    await until('offline', () => !watched.hub.status.online)
+    expect(watched.hub.status.reason).toBe('nonsense')
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
 
   polling(
     'and an invalid entry leaves its app as it was, while the others are updated',

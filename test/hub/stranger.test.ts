@@ -115,25 +115,6 @@ test.concurrent('with polling only, the identity is checked again when no connec
   expect(keys.filter((key) => key !== undefined)).toEqual([])
 })
 
-test.concurrent('when the realtime channel is lost, requests right after that are sent without the key', async ({
-  listen,
-  emulated,
-  watched,
-}) => {
-  const { port } = emulated
-  await emulated.close()
-  const keys: (string | undefined)[] = []
-  await listen((request, response) => {
-    keys.push(request.headers.authorization)
-    stranger(request, response)
-  }, port)
-  const calls = Array.from({ length: 20 }, () => watched.hub.call('restartApp', { id: 'com.athom.hue' }))
-  const outcomes = await Promise.allSettled(calls)
-  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
-  await until('a question', () => keys.length > 0)
-  expect(keys.filter((key) => key !== undefined)).toEqual([])
-})
-
 test.concurrent.for([
   ['some of its connections', (open) => open.filter(({ isChannel }) => !isChannel).slice(1)],
   ['all of its connections but the realtime channel', (open) => open.filter(({ isChannel }) => !isChannel)],

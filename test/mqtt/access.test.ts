@@ -5,7 +5,7 @@ import { JumpClock } from '../support/jump-clock.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
+import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 const users = { bridge: 'right', reader: 'read' }
 const reader = { username: 'reader', password: 'read' }
@@ -247,34 +247,4 @@ describe.concurrent('a broker that reports more than Mosquitto', () => {
     expect(bridge.link.status().reason).toBe('protocol')
     expect(broker.connects).toBe(1)
   })
-})
-
-test.concurrent('a topic at which a broker closes the connection is found and not sent again, and everything else arrives', async () => {
-  await using broker = await startAedes()
-  const port = portOf(broker.url)
-  await using observer = await Observer.on(port, { filter: 'b/app/+' })
-  const clock = new JumpClock()
-  await using bridge = startLink({ url: broker.url, clock })
-  for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
-  await settled(bridge)
-  // Publish on a topic for which aedes closes the connection.
-  bridge.link.hold('$SYS/mine', 'x')
-  for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'second')
-  await until('the quarantine', () => bridge.link.status().deniedTopics === 1, 40_000)
-  await settled(bridge)
-  for (let i = 0; i < 5; i += 1) expect(observer.last(`b/app/${i}`)).toBe('second')
-  expect(bridge.log.loud.filter((line) => line.includes('$SYS/mine'))).toHaveLength(1)
-  const { reconnects } = bridge.link.status()
-  bridge.link.hold('b/app/0', 'third')
-  await until('life goes on', () => observer.last('b/app/0') === 'third')
-  expect(bridge.link.status().reconnects).toBe(reconnects)
-  // The link tries the topic again after growing delays, on a separate connection whose loss it does not report.
-  const { publishes } = bridge.link.status()
-  for (const tries of [1, 1, 2]) {
-    clock.jump(5_000)
-    await until('the tries', () => bridge.link.status().publishes === publishes + tries)
-    await settled(bridge)
-  }
-  expect(bridge.link.status()).toMatchObject({ reconnects, deniedTopics: 1 })
-  expect(bridge.log.loud.filter((line) => line.includes('$SYS/mine'))).toHaveLength(1)
 })

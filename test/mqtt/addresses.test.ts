@@ -83,33 +83,6 @@ describe.skipIf(withoutMosquitto)('two independent brokers', () => {
     expect(connected).toContain(`connected to the MQTT broker at ${second.url}`)
     expect(bridge.log.loud).toEqual([expect.stringContaining(`connection to the MQTT broker at ${first.url} lost`)])
   })
-
-  test('a return to the first one restores what it has lost and clears what is outdated', async () => {
-    await using first = await Mosquitto.start({ persistent: true })
-    await using second = await startBroker('aedes')
-    await using bridge = startLink({ urls: [first.url, second.url], onConnected: (link) => link.sweep(() => true) })
-    bridge.link.hold('b/app/changes', 'before')
-    bridge.link.hold('b/app/goes', 'here')
-    bridge.link.hold('b/app/stays', 'the same')
-    await settled(bridge)
-    await first.stop()
-    await settled(bridge, 2)
-    bridge.link.hold('b/app/changes', 'after')
-    bridge.link.hold('b/app/goes', null)
-    await settled(bridge, 2)
-    await first.run()
-    await second[Symbol.asyncDispose]()
-    await settled(bridge, 3)
-    await using observer = await Observer.on(first.port)
-    await until('online', () => observer.last('b/state') === 'online')
-    expect(observer.seen.filter(({ topic }) => topic !== 'b/probe').map(({ topic, text }) => [topic, text])).toEqual(
-      expect.arrayContaining([
-        ['b/app/changes', 'after'],
-        ['b/app/stays', 'the same'],
-      ]),
-    )
-    expect(observer.last('b/app/goes') ?? '').toBe('')
-  })
 })
 
 describe('the preferred address', () => {

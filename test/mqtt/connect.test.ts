@@ -45,17 +45,6 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.link.status()).toMatchObject({ state: 'connected', unacknowledged: 0 })
   })
 
-  test('messages that are held in onConnected are sent before online', async ({ broker }) => {
-    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
-    await using bridge = startLink({
-      url: broker.url,
-      onConnected: (link) => link.hold('b/app/info', link.status().protocol),
-    })
-    await until('online', () => observer.last('b/state') === 'online')
-    expect(observer.seen.filter(({ topic }) => topic !== 'b/probe').map(({ text }) => text)).toEqual(['5', 'online'])
-    expect(bridge.connected()).toBe(1)
-  })
-
   test('the broker publishes offline when the connection is cut', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')

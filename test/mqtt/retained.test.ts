@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest'
-import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
@@ -48,26 +47,6 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
       expect(held.get('b/state')).toBe('online')
     },
   )
-
-  test('only the difference is sent when the broker remembers', async () => {
-    await using broker = await Mosquitto.start({ persistent: true })
-    await using bridge = startLink({ url: broker.url })
-    for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
-    const { publishes = 0 } = (await settled(bridge)) ?? {}
-    await broker.stop()
-    // Wait for the loss: before it, the link would send the message on the old connection and count it.
-    await until('the loss', () => bridge.link.status().reason)
-    bridge.link.hold('b/app/7', 'changed meanwhile')
-    bridge.link.hold('b/app/8', null)
-    bridge.link.hold('b/app/9', 'there and')
-    bridge.link.hold('b/app/9', 'state 9')
-    await broker.run()
-    await settled(bridge, 2)
-    const held = await retainedOn(broker.port)
-    expect(held.get('b/app/7')).toBe('changed meanwhile')
-    expect(held.has('b/app/8')).toBe(false)
-    expect(bridge.link.status().publishes - publishes).toBe(3)
-  })
 
   test('nothing is sent to clear topics that are empty, however much the broker holds elsewhere', async ({
     broker,

@@ -11,7 +11,6 @@ const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],
 ] as const
-const [, WITHOUT_REASON] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
   test.each(LIMITED)('sees at most one offline, gets all messages that fit (MQTT %s, %s)', async (protocol, config) => {
@@ -62,56 +61,8 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       expect((await through(bridge, broker, refused)).get('b/app/new')).toHaveLength(3_950)
       expect(bridge.link.status().reconnects).toBeLessThanOrEqual(1)
     })
-
-    test('a higher limit is found on the next connection', async () => {
-      await using broker = await Mosquitto.start({ config, persistent: true })
-      await using bridge = startLink({ url: broker.url, protocol })
-      for (const size of [500, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
-      await through(bridge, broker, 2)
-      const { reconnects } = bridge.link.status()
-      await broker.stop()
-      await broker.configure({ config: config.map((line) => line.replace(String(LIMIT), '6000')), persistent: true })
-      await broker.run()
-      await settled(bridge, reconnects + 2)
-      const held = await through(bridge, broker, 1)
-      expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // The restart of the broker causes one more reconnect.
-      expect(bridge.link.status().reconnects).toBe(reconnects + 1)
-    })
-  })
-
-  test('a limit that the broker has only since its restart costs two connections', async ({ broker }) => {
-    await using bridge = startLink({ url: broker.url, protocol: '3.1.1' })
-    for (const size of [500, 3_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
-    await through(bridge, broker, 0)
-    await broker.stop()
-    await broker.configure({ config: WITHOUT_REASON[1] })
-    await broker.run()
-    await until('the losses', () => bridge.link.status().reconnects === 3, 20_000)
-    const held = await through(bridge, broker, 2)
-    expect([...held.keys()].filter((topic) => topic.startsWith('b/app/')).sort()).toEqual(['b/app/3000', 'b/app/500'])
-    expect(bridge.link.status().reconnects).toBe(3)
   })
 })
-
-test.skipIf(withoutMosquitto)(
-  'a network that breaks at large messages delays none of them',
-  async ({ broker, proxy }) => {
-    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
-    await settled(bridge)
-    for (let times = 1; times <= 3; times += 1) {
-      proxy.pause()
-      for (const size of [500, 5_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, String(times).repeat(size))
-      await until('the messages to be on their way', () => bridge.link.status().unacknowledged > 0)
-      proxy.reset()
-      proxy.resume()
-      await settled(bridge, times + 1)
-    }
-    const held = await retainedOn(broker.port)
-    for (const size of [500, 5_000, 9_000]) expect(held.get(`b/app/${size}`)).toBe('3'.repeat(size))
-    expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toEqual([])
-  },
-)
 
 test
   .skipIf(withoutMosquitto)

@@ -30,19 +30,6 @@ test('a refused key is read again before the next attempt, and a new one is trie
   expect(file.reads).toBe(2)
 })
 
-test('a refused key without a successor is read again at most once a minute', async () => {
-  const clock = new FakeClock()
-  const { hub, emulated, file } = await hold(clock)
-  await until('the wait', () => clock.waits.includes(60_000))
-  const asked = emulated.requests.length
-  file.key = 'wrong too'
-  await clock.advance(59_000)
-  expect(emulated.requests).toHaveLength(asked)
-  await clock.advance(1000)
-  await until('the next wait', () => clock.waits.filter((ms) => ms === 60_000).length === 2)
-  expect(hub.status).toMatchObject({ online: false, reason: 'unauthorized' })
-})
-
 test('a key that arrives while the previous one is being checked is used', async () => {
   const clock = new FakeClock()
   const { hub, file, emulated } = await hold(clock, { old: ['hub.app.readonly'], new: ['hub.app'] })

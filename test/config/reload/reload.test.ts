@@ -1,13 +1,12 @@
-import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, test } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { CHECK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
-import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { APP, Fleet } from '../../support/fleet.ts'
 import type { JumpClock } from '../../support/jump-clock.ts'
 import { retainedOn } from '../../support/observer.ts'
@@ -51,16 +50,6 @@ async function hubsIn(fleet: Fleet) {
 const events = (world: World) => world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))
 
 describe.concurrent('a configuration that is read again changes while running', () => {
-  it('the log level', async () => {
-    await using world = await start('log: {level: debug}\n')
-    world.bridge.reload('log: {level: warn}\n')
-    const { length } = world.bridge.lines
-    await world.request(`home/app/${world.app}/cmd/restart`)
-    const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
-    // Nothing is logged, except the audit, which does not depend on the level.
-    expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
-  })
-
   it('the apps whose ids contain an API key: they are removed immediately', async () => {
     await using world = await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
@@ -249,55 +238,15 @@ test.concurrent('a key with other permissions changes permissions, commands and 
   expect(info().commands).not.toContain('restart')
 })
 
-describe.concurrent('a secret that was rotated', () => {
-  const folder = temporaryFolder(afterAll)
-
-  const secret = (name: string, text: string) => {
-    const path = join(folder, name)
-    writeFileSync(path, `${text}\n`, { mode: 0o600 })
-    chmodSync(path, 0o600)
-    return path
-  }
-
-  it('of a hub is read from its file when the old one is refused, without going offline, and is masked in the log', async () => {
-    const path = secret('key', KEY)
-    await using world = await start('log: {level: debug}\n', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
-    const { length } = world.observer.texts('hub2mqtt/home/state')
-    secret('key', 'the-new-key')
-    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    await readAgain(world, 'using the new one')
-    expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
-    expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
-    expect(logged(world, 'the-new-key')).toBe(false)
-  })
-
-  it('of a hub that refuses the old one is read before the next attempt', async () => {
-    const path = secret('other-key', KEY)
-    await using world = await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
-    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    const reason = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason
-    await until('the refusal', () => reason() === 'unauthorized')
-    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
-    secret('other-key', 'the-new-key')
-    // After a reload, the bridge connects immediately, without waiting for the next attempt.
-    world.bridge.reload('')
-    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
-  })
-
-  it.skipIf(mosquittoPath === undefined)('of the broker is used at the next login', async () => {
-    await using broker = await Mosquitto.start({ users: { bridge: 'old-password', watcher: 'w' }, persistent: true })
-    const path = secret('password', 'old-password')
-    await using world = await start('', {
-      broker,
-      env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
-      observer: { username: 'watcher', password: 'w' },
-    })
-    secret('password', 'new-password')
-    await broker.configure({ users: { bridge: 'new-password', watcher: 'w' }, persistent: true })
-    await broker.stop()
-    await broker.run()
-    const retained = () => retainedOn(broker.port, { username: 'watcher', password: 'w' })
-    await until('online', async () => (await retained()).get('hub2mqtt/bridge/state') === 'online')
-    expect(logged(world, 'new-password')).toBe(false)
-  })
+test.concurrent('a rotated key of a hub is read from its file when the old one is refused, without going offline, and is masked', async () => {
+  const path = join(temporaryFolder(), 'key')
+  writeFileSync(path, KEY, { mode: 0o600 })
+  await using world = await start('log: {level: debug}\n', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
+  const { length } = world.observer.texts('hub2mqtt/home/state')
+  writeFileSync(path, 'the-new-key\n')
+  world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
+  await readAgain(world, 'using the new one')
+  expect(await world.request('home/cmd/refresh')).toMatchObject({ ok: true })
+  expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
+  expect(logged(world, 'the-new-key')).toBe(false)
 })

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { performed } from '../../cli/support.ts'
 import { temporaryFolder } from '../../support/at-end.ts'
-import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
@@ -142,23 +141,4 @@ it('a hub that is offline makes the daemon not ready but never unhealthy, and is
   const ended = await command(['--ready'])
   expect(ended.status).toBe(1)
   expect(JSON.parse(ended.stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
-})
-
-it('a broker that is unreachable makes the daemon not ready but never unhealthy', async () => {
-  const { world, url, status } = await startForTest()
-  await world.broker[Symbol.asyncDispose]()
-  await expect.poll(() => status('/readyz')).toBe(503)
-  expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({
-    problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
-  })
-  expect(await status('/livez')).toBe(200)
-})
-
-it.skipIf(mosquittoPath === undefined)('a topic that the broker denies is reported on MQTT and over HTTP', async () => {
-  const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
-  const { world, url, published } = await startForTest({ broker })
-  world.clock.jump(15_000)
-  const problem = 'retained topics that are not published (see the log): 1'
-  await until('the problem on MQTT', () => published().problems.includes(problem))
-  expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
 })

@@ -56,7 +56,7 @@ test('any spelling of a secret is masked in any text, in a payload and in a line
         expect(JSON.stringify(JSON.parse(json))).toContain('***')
       }
     }),
-    { numRuns: runs(600), seed: 20261124 },
+    { numRuns: runs(300), seed: 20261124 },
   )
 })
 
@@ -95,7 +95,7 @@ test('the time to mask a text grows at most in proportion to its length', () => 
 test('secrets that overlap themselves or others are masked as by a search at each position', () => {
   const random = new Random(20261124)
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
-  for (let round = 0; round < 2_000; round += 1) {
+  for (let round = 0; round < 700; round += 1) {
     const period = letters(random.int(1, 5))
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
     // Short secrets are often part of the text of longer ones.
@@ -127,19 +127,19 @@ test('a secret is masked at the beginning, in the middle, at the end, and as the
   }
 })
 
-const MEBI = 1024 * 1024
+const LENGTH = 256 * 1024
 /** Only keys with repetitions make the search slow, and few keys are longer than 64 characters. */
 test.each([
-  ['of one letter', 'a'.repeat(64), 'a'.repeat(MEBI), '***'],
-  ['of one letter but the last', `${'a'.repeat(63)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 63)}***`],
-  ['of one letter but the first', `b${'a'.repeat(63)}`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI)}b`],
-  ['of one letter, some encoded', 'a'.repeat(64), `${'a'.repeat(253)}%61`.repeat(4_000), '***'],
+  ['of one letter', 'a'.repeat(64), 'a'.repeat(LENGTH), '***'],
+  ['of one letter but the last', `${'a'.repeat(63)}b`, `${'a'.repeat(LENGTH)}b`, `${'a'.repeat(LENGTH - 63)}***`],
+  ['of one letter but the first', `b${'a'.repeat(63)}`, `${'a'.repeat(LENGTH)}b`, `${'a'.repeat(LENGTH)}b`],
+  ['of one letter, some encoded', 'a'.repeat(64), `${'a'.repeat(253)}%61`.repeat(LENGTH / 256), '***'],
   [
     'with a text all encoded behind it',
     'secret-a',
-    `secret-a${'%61'.repeat(MEBI / 4)}`,
-    `***${'%61'.repeat(MEBI / 4)}`,
+    `secret-a${'%61'.repeat(LENGTH / 4)}`,
+    `***${'%61'.repeat(LENGTH / 4)}`,
   ],
-])('a hostile mebibyte is masked quickly for a secret %s', (_, secret, text, masked) => {
+])('a hostile text of 256 KiB is masked quickly for a secret %s', (_, secret, text, masked) => {
   expect(new Scrubber([secret]).text(text) === masked).toBe(true)
 })
