@@ -1,6 +1,6 @@
 /** Decides whether a change is a crash, and determines its reason from the hub's message. */
 
-import type { App } from '../hub/app.ts'
+import { type App, exitOf } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
 /** Message patterns, most reliable first, because a stack trace may contain any of the others. */
@@ -19,6 +19,8 @@ export function reasonOf(message: string | null, signal: string | null = null): 
   const reason = TEXTS.find(([text]) => text.test(message ?? ''))?.[1]
   return reason ?? (signal === 'SIGKILL' ? 'killed' : 'unknown')
 }
+
+export const crashReasonOf = (app: App): Reason => reasonOf(app.crash_message, exitOf(app).signal)
 
 /** Returns the message on one line, short enough to be stored many times. */
 export function headOf(message: string | null): string | null {

@@ -1,9 +1,9 @@
 /** The guardian's reactions to events of one app. */
 
 import type { GuardRun, Links } from '../bridge/guarding.ts'
-import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
+import { crashReasonOf, headOf, isCrashed, isUp } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
-import { type App, exitOf } from '../hub/app.ts'
+import type { App } from '../hub/app.ts'
 import { SETTLING_MS } from './decisions.ts'
 import { isOwnRestart, lasting, updatedFrom } from './history.ts'
 import { probe, UNPROBED } from './probes.ts'
@@ -152,7 +152,7 @@ function isCleanStop({ app, isCleanlyStopped }: WatchedApp, before: App): boolea
 function crashed(turn: Turn, watched: WatchedApp, counts = false): void {
   const { now, wall, decisions, config } = turn
   const { id, app } = watched
-  const reason = reasonOf(app.crash_message, exitOf(app).signal)
+  const reason = crashReasonOf(app)
   const message = headOf(app.crash_message)
   const at = new Date(wall).toISOString()
   watched.watch = watch.crashed(watched.watch, { at, reason, message, version: app.version })

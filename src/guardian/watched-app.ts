@@ -1,9 +1,9 @@
 /** The guardian's data about one app, and the facts that it publishes about the app. */
 
-import { headOf, isCrashed, reasonOf } from '../contract/classify.ts'
+import { crashReasonOf, headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Offer, Reason } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
-import { type App, exitOf } from '../hub/app.ts'
+import type { App } from '../hub/app.ts'
 import { BAD_WITHIN_MS, isFallen } from './decisions.ts'
 import type { History } from './history.ts'
 import { type Probed, UNPROBED } from './probes.ts'
@@ -142,7 +142,7 @@ function plan(turn: Turn, watched: WatchedApp): void {
   const { hub, now, decisions, config } = turn
   const { phase, snoozedUntil, lastCrash, recent } = watched.watch
   if (phase !== 'idle' || !needsRestart(turn, watched) || snoozedUntil !== null || watched.installs > 0) return
-  const why = lastCrash?.reason ?? reasonOf(watched.app.crash_message, exitOf(watched.app).signal)
+  const why = lastCrash?.reason ?? crashReasonOf(watched.app)
   if (decisions.hasUsedUp(watched.watch, now, config.guard)) {
     watched.watch = { ...watched.watch, why }
     giveUp(turn, watched, `${config.guard.max_restarts} restarts did not help.`)
