@@ -9,7 +9,7 @@ mkdir -p "$1/config/home-assistant-app" "$1/config/demo"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 cp -R .dockerignore .npmrc LICENSE package.json package-lock.json tsconfig.json src "$folder/"
-cp config/openapi.json "$folder/config/"
+cp -R config/openapi.json config/new-app "$folder/config/"
 cp -R config/demo/apps config/demo/store "$folder/config/demo/"
 cd config/home-assistant-app
 cp run.js "$folder/config/home-assistant-app/"
