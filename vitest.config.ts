@@ -15,38 +15,55 @@ const SAFETY = [
 const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**']
 /** Tests that change or observe their whole process, or take so long that the start of a worker does not matter. */
 const APART = [
-  'test/{chaos,clusters,depth,fuzz,recording,tooling}/**/*.test.ts',
+  'test/{chaos/chaos,tooling/build/bundle,{depth,fuzz,recording}/*}.test.ts',
   'test/base/expressions.test.ts',
-  // Their support closes at the end of the file what the tests have started.
-  'test/cli/{conformance,doctor}/*.test.ts',
   'test/cluster/!(leased).test.ts',
   // Sets an environment variable.
   'test/config/instance.test.ts',
-  'test/hub/{fuzz,manners}.test.ts',
+  'test/hub/fuzz.test.ts',
   'test/support/world.test.ts',
 ]
 
-/** The tests that take longest. A fresh checkout has no measured times, and would start some of them last. */
+/**
+ * The tests that take longest. They mostly wait for processes, timers and leases, so only some of them run at a time,
+ * beside tests that need the CPU. A fresh checkout has no measured times.
+ */
 const LONGEST = [
-  'guardian/months',
-  'doctor/set-ups',
-  'rollout/owners',
-  'cli/program',
   'recording/',
   'cluster/members',
   'cluster/fleet',
-  'server/time-limits',
+  'rollout/owners',
+  'doctor/set-ups',
+  'guardian/months',
+  'cli/program',
+  'conformance/put-back',
+  'rollout/rollout',
+  'bridge/presence',
+  'conformance/deviations',
   'guardian/world',
-  'doctor/doctor',
+  'doctor/nats',
+  'bridge/contested',
+  'docs/asyncapi',
+  'rollout/stop',
+  'bridge/state',
+  'server/time-limits',
+  'home-assistant/live',
+  'cli/call',
+  'cli/cleanup',
 ]
 
-class LongestFirst extends BaseSequencer {
+/** Puts the longest tests at even distances before the others, so that none of them starts last. */
+class Spread extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const placeOf = ({ moduleId }: TestSpecification) => {
-      const place = LONGEST.findIndex((part) => moduleId.includes(`/${part}`))
-      return place === -1 ? LONGEST.length : place
-    }
-    return (await super.sort(files)).sort((a, b) => placeOf(a) - placeOf(b))
+    const sorted = await super.sort(files)
+    // A worker is reused only if the next file belongs to the same project.
+    return ['apart', 'shared'].flatMap((name) => {
+      const own = sorted.filter(({ project }) => project.name === name)
+      const long = LONGEST.flatMap((part) => own.filter(({ moduleId }) => moduleId.includes(`/${part}`)))
+      const others = own.filter((file) => !long.includes(file))
+      const distance = Math.floor((0.4 * others.length) / long.length)
+      return [...long.flatMap((file) => [file, ...others.splice(0, distance)]), ...others]
+    })
   }
 }
 
@@ -67,15 +84,15 @@ export default defineConfig({
     ],
     // Coverage counts the sources, so with coverage the tests must not start the bundle.
     globalSetup: covers ? [] : ['test/support/program.ts'],
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: Spread },
     // The limit is for tests that hang: on a busy machine with coverage, the longest tests take half of this time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // The default of one second is too short for several round trips on a busy machine. `until` has the same limit.
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
-    // Tests mostly wait for brokers and timers. With seven workers, leases of a fleet expire too early.
-    maxWorkers: 4,
+    // Tests mostly wait for brokers and timers. With more workers, leases of a fleet expire too early.
+    maxWorkers: 6,
     // Node.js runs the sources directly, as in the program, so that the coverage of both can be added.
     experimental: { viteModuleRunner: false },
     coverage: {

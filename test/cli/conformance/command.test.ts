@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { temporaryFolder } from '../../support/at-end.ts'
 import { performed } from '../support.ts'
-import { emulate, KEY, SECRETS } from './support.ts'
+import { closeAtEnd, emulate, KEY, SECRETS } from './support.ts'
+
+closeAtEnd()
 
 const run = (args: readonly string[], env = {}) => performed(['conformance', ...args], env)
 const folder = temporaryFolder(afterAll)

@@ -7,7 +7,22 @@ import { speaks } from '../../../src/cli/conformance/realtime.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
-import { APP, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, SECRETS, said } from './support.ts'
+import {
+  APP,
+  closeAtEnd,
+  emulate,
+  found,
+  hasty,
+  KEY,
+  NOTHING,
+  open,
+  outcome,
+  reportOn,
+  SECRETS,
+  said,
+} from './support.ts'
+
+closeAtEnd()
 
 describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   test('is recognised and usable, and nothing on it is changed', async () => {

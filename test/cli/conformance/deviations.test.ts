@@ -3,7 +3,9 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { reportText } from '../../../src/cli/conformance/report.ts'
 import { type GatewayRequest, HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, ODD, type Plant } from './plants.ts'
-import { APP, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, said } from './support.ts'
+import { APP, closeAtEnd, emulate, found, hasty, KEY, NOTHING, open, outcome, reportOn, said } from './support.ts'
+
+closeAtEnd()
 
 async function plant({ hub: options, misbehave, onTheWay }: Plant) {
   const hub = await emulate({ flavour: 'older', ...options })

@@ -4,7 +4,9 @@ import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
-import { APP, emulate, hasty, KEY, open, outcome, reportOn } from './support.ts'
+import { APP, closeAtEnd, emulate, hasty, KEY, open, outcome, reportOn } from './support.ts'
+
+closeAtEnd()
 
 /** The number of writes that the examination sends if the hub executes all of them. */
 const WRITES = 12

@@ -25,8 +25,13 @@ const APPS = [
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
 
 /** Resources that are closed at the end of the file, because its tests run concurrently. */
-export const open = new AsyncDisposableStack()
-afterAll(() => open.disposeAsync())
+export let open = new AsyncDisposableStack()
+/** Call this once in each file, because several files may run in one process. */
+export const closeAtEnd = () =>
+  afterAll(async () => {
+    await open.disposeAsync()
+    open = new AsyncDisposableStack()
+  })
 
 export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }

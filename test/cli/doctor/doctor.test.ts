@@ -7,7 +7,9 @@ import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
-import { embedded, emulate, KEY, open, say } from './support.ts'
+import { closeAtEnd, embedded, emulate, KEY, open, say } from './support.ts'
+
+closeAtEnd()
 
 const test = base.extend<{ readonly hub: EmulatedHub }>({ hub: async ({ task: _ }, use) => use(await emulate()) })
 

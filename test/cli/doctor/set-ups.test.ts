@@ -20,7 +20,9 @@ import { accepts, freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
-import { emulate, KEY, open, say } from './support.ts'
+import { closeAtEnd, emulate, KEY, open, say } from './support.ts'
+
+closeAtEnd()
 
 type Variables = Readonly<Record<string, string>>
 

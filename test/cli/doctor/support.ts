@@ -9,8 +9,13 @@ import { startBroker } from '../../support/brokers.ts'
 export const KEY = 'key-of-the-doctor'
 
 /** Resources that are closed at the end of the file, because its tests run concurrently and share some of them. */
-export const open = new AsyncDisposableStack()
-afterAll(() => open.disposeAsync())
+export let open = new AsyncDisposableStack()
+/** Call this once in each file, because several files may run in one process. */
+export const closeAtEnd = () =>
+  afterAll(async () => {
+    await open.disposeAsync()
+    open = new AsyncDisposableStack()
+  })
 
 export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0, ...options })
