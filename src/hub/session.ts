@@ -10,9 +10,9 @@ import { asHubError, type HubError, type HubErrorCode, retryDelay } from './erro
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
 import type { HubOptions } from './hub.ts'
-import { OPERATIONS, type OperationName } from './operations.ts'
+import type { OperationName } from './operations.ts'
 import { keepRealtime, openRealtime } from './realtime.ts'
-import { grants, type StatusTracker } from './status.ts'
+import type { StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
@@ -173,8 +173,8 @@ export class Session {
       if (refused.code !== 'forbidden') throw error
       this.#apps.replaceNow()
     }
-    if (refused === undefined && !grants(this.#greeted?.scopes, OPERATIONS.getApps.scope)) {
-      // The hub answers the list, so the key has got other permissions.
+    if (refused === undefined && this.#status.current.reason === 'forbidden') {
+      // The hub answers the list again, so the key has got other permissions.
       this.#stale = true
       await this.#ensureGreeted()
     }
