@@ -149,12 +149,7 @@ export class Upkeep {
 
   /** Whether devices are left to another bridge. */
   get yields(): boolean {
-    const calm = this.#yields ? 2 * YIELD_MS : CALM_MS
-    if (this.#options.clock.elapsed() - this.#overwrittenAt > calm) {
-      this.#yields = false
-      this.#restores.clear()
-    }
-    return this.#yields
+    return this.#yields && this.#options.clock.elapsed() - this.#overwrittenAt <= 2 * YIELD_MS
   }
 
   /** Returns whether to leave a device to another bridge, which overwrites it again each time. */
@@ -162,6 +157,7 @@ export class Upkeep {
     const { topics, clock, log } = this.#options
     if (payload.includes(topics.mark) || !isOfBridge(payload)) return false
     const yielded = this.yields
+    if (!yielded && clock.elapsed() - this.#overwrittenAt > CALM_MS) this.#restores.clear()
     this.#overwrittenAt = clock.elapsed()
     const restores = this.#restores.get(topic) ?? 0
     const isRestored = !this.#touched.has(topic)
