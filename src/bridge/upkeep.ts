@@ -165,7 +165,7 @@ export class Upkeep {
     this.#yields = yielded || (isRestored && restores >= MAX_RESTORES)
     if (!this.#yields) return false
     if (!yielded) log.error({ topic }, YIELDED)
-    if (this.#yielded.size < MAX_TOPICS) this.#yielded.add(topic)
+    if (this.#yielded.size <= MAX_TOPICS) this.#yielded.add(topic)
     this.#cancelYield ??= clock.after(YIELD_MS, () => this.repair())
     return true
   }

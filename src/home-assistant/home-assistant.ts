@@ -171,7 +171,7 @@ export class HomeAssistant implements Discovery {
     const discovered = this.#discovered.get(name)
     this.#discovered.delete(name)
     this.#duplicates.delete(name)
-    if (discovered !== undefined) this.#leave(discovered.facts.id)
+    if (discovered !== undefined) this.#leave(discovered.facts)
     this.#bridgeChanged()
     for (const other of [...this.#discovered.keys(), ...this.#duplicates]) this.hubChanged(other)
   }
@@ -188,10 +188,13 @@ export class HomeAssistant implements Discovery {
   }
 
   /** Clears the devices of a removed hub later, once no other hub can still turn out to be this hub. */
-  #leave(id: string): void {
+  #leave(facts: HubFacts): void {
+    const { id, name } = facts
     const { clock, hubs } = this.#options
     const end = () => {
-      if (hubs.entries().some(([name, { hub }]) => hubIdOf(name, hub.status) === null)) return this.#leave(id)
+      // Do not wait if another hub has the name: its states and commands have the topics of these devices.
+      const waits = hubs.entries().some(([other, { hub }]) => hubIdOf(other, hub.status) === null)
+      if (waits && !this.#discovered.has(name)) return this.#leave(facts)
       this.#leaving.delete(id)
       this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: id }))
       this.#bridgeChanged()

@@ -192,6 +192,25 @@ test.concurrent('the first of two hubs keeps its devices and that of the bridge 
   await settled(world, ALL)
 })
 
+test.concurrent('a removed hub whose name another hub has loses its devices, even if a third hub never answers', async () => {
+  await using cabin = await startCabin()
+  await using another = await EmulatedHub.start({ id: 'another', keys: { [KEY]: ALL_SCOPES }, apps: [], settleMs: 0 })
+  const rest = `loft: { url: "http://127.0.0.1:1", api_key: ${KEY} }, home: { realtime: true } }`
+  const named = ({ url }: EmulatedHub) => `hubs: { attic: { url: "${url}", api_key: ${KEY} }, ${rest}`
+  await using world = await World.start({ file: named(cabin) })
+  const isThere = async () => [...(await discovered(world)).keys()].some((topic) => topic.includes('hub2mqtt--cabin'))
+  await until('its devices', isThere)
+  world.bridge.reload(`hubs: { ${rest}`)
+  await until('the removal', () => world.observer.last('hub2mqtt/attic/state') === '')
+  world.clock.jump(20_000)
+  expect(await isThere()).toBe(true)
+  world.bridge.reload(named(another))
+  await until('the end of its devices', async () => {
+    world.clock.jump(20_000)
+    return !(await isThere())
+  })
+})
+
 test.concurrent('apps lose the name of their hub when another hub is removed that has never answered', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const before = await settled(world)
