@@ -48,6 +48,14 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
+/** Escapes all characters outside ASCII, because even one would double the memory that V8 needs for the text. */
+const ascii: Plugin = {
+  name: 'ascii',
+  renderChunk: (code) => ({
+    code: code.replaceAll(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  }),
+}
+
 /** Empties the folder, and writes the bundle to it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
@@ -57,7 +65,7 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
-    plugins: [noWebSocketOfNode, builtinsAsObjects],
+    plugins: [noWebSocketOfNode, builtinsAsObjects, ascii],
     resolve: {
       alias: [
         { find: /^debug$/, replacement: join(root, 'src/tooling/build/no-debug.cjs') },
@@ -82,9 +90,9 @@ export async function bundle(folder: string): Promise<void> {
           entryFileNames: 'main.js',
           chunkFileNames: '[name].js',
           keepNames: true,
-          // One character outside ASCII, even in a comment, would double the memory that V8 needs for the text.
           charset: 'ascii',
-          comments: false,
+          // Keep the notices of licences.
+          comments: { jsdoc: false, annotation: false },
           codeSplitting: { groups: FILES },
         },
       },

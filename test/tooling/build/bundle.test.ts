@@ -124,6 +124,10 @@ describe('the bundle', () => {
     expect(/[^\0-\x7f]/.exec(textOf('*.js'))).toBe(null)
   })
 
+  it('keeps the notices of code that a package has copied', () => {
+    expect(textOf('daemon.js')).toContain('formdata-polyfill. MIT License.')
+  })
+
   it('includes the licence of every bundled package', () => {
     const names = [...textOf('*.js').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(
       ([, name]) => name,
