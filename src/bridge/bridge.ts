@@ -140,7 +140,7 @@ export class Bridge {
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         // A late command is refused, not dropped: it needs an answer and, if it is retained, must be cleared.
-        else this.#early.run(() => this.#dispatcher.receive(message), Number.POSITIVE_INFINITY)
+        else this.#early.run(() => this.#dispatcher.receive(message), Number.POSITIVE_INFINITY, message.retain)
       },
       onStartOver: () => {
         this.#startingOver = true

@@ -12,18 +12,23 @@ export class StartupBuffer {
   /** Set when this bridge stops and another bridge executes all later commands. */
   isClosed = false
   readonly #clock: Clock
-  #tasks: { readonly until: number; readonly run: () => void }[] = []
+  #tasks: { readonly until: number; readonly keeps: boolean; readonly run: () => void }[] = []
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Runs a task when this bridge is active; drops the task if another bridge is active, or after `maxMs`. */
-  run(task: () => void, maxMs = MAX_MS): void {
+  /**
+   * Runs a task when this bridge is active; drops the task if another bridge is active, or after `maxMs`. If too many
+   * tasks wait, drops the oldest one without `keeps`.
+   */
+  run(task: () => void, maxMs = MAX_MS, keeps = false): void {
     if (this.isClosed || this.role === 'standby') return
     if (this.role === 'active') task()
-    else this.#tasks.push({ until: this.#clock.elapsed() + maxMs, run: task })
-    if (this.#tasks.length > MAX_TASKS) this.#tasks.shift()
+    else this.#tasks.push({ until: this.#clock.elapsed() + maxMs, keeps, run: task })
+    if (this.#tasks.length <= MAX_TASKS) return
+    const oldest = this.#tasks.findIndex((waiting) => !waiting.keeps)
+    this.#tasks.splice(Math.max(0, oldest), 1)
   }
 
   flush(): void {

@@ -191,3 +191,13 @@ test('a bridge whose role was undecided for more than a minute drops what is out
   buffer.flush()
   expect(ran).toEqual(['old command', 'event'])
 })
+
+test('a bridge whose role is undecided drops the oldest of more than 1,000 commands, but no retained one', () => {
+  const buffer = new StartupBuffer(new FakeClock())
+  const ran: string[] = []
+  const add = (name: string, retained = false) => buffer.run(() => ran.push(name), Number.POSITIVE_INFINITY, retained)
+  add('retained', true)
+  for (let i = 0; i < 1_100; i += 1) add(String(i))
+  buffer.flush()
+  expect([ran.length, ran[0], ran[1], ran.at(-1)]).toEqual([1_000, 'retained', '101', '1099'])
+})
