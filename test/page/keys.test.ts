@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, visit } from './support/browser.ts'
 import { asked, PASSWORD, rowWith, show, startHouse } from './support/house.ts'
 
 /** The number of apps, which exceeds the number that the page draws at once. */
@@ -33,6 +33,25 @@ describe.runIf(canBrowse)('by keyboard', () => {
     expect(await focused(page)).toBe(`App ${998 + COUNT}`)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: `App ${998 + COUNT}` }).waitFor()
+  })
+
+  test('the first key that follows the first row has its effect', async () => {
+    const house = await startHouse({ hubs: { home: { apps: many(2) } } })
+    const context = await profile()
+    // A frame that is late, as on a busy machine, delays what waits for the paint.
+    await context.addInitScript(`{
+      const frame = requestAnimationFrame, timer = setTimeout
+      globalThis.requestAnimationFrame = (act) => timer(frame, 500, act)
+      globalThis.setTimeout = (act, ms) => timer(act, ms > 0 && ms < 50 ? 500 : ms)
+      new MutationObserver((_, observer) => {
+        if (document.querySelector('tr.app') === null) return
+        observer.disconnect()
+        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }))
+      }).observe(document, { childList: true, subtree: true })
+    }`)
+    const page = await visit(house.page, {}, context)
+    await rowWith(page, 'App 1001').waitFor()
+    expect(await focused(page)).toBe('App 1000')
   })
 
   test('after a look at an app far down a long list, the user is back at the same place', async () => {
@@ -150,6 +169,7 @@ describe.runIf(canBrowse)('with the keyboard only', () => {
     }
     await rowWith(page, 'Lamp').waitFor()
     await page.keyboard.press('ArrowDown')
+    await until('the focus on the app', async () => (await focused(page)) === 'Lamp')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Lamp' }).waitFor()
     await press('Restart')

@@ -1,6 +1,6 @@
 /** Keyboard shortcuts. They do nothing in text fields and dialogs, except ↓, which leaves the search field. */
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { defineStrings, terms } from '../terms.ts'
 import { set } from './controls.tsx'
 import { Modal } from './overlays.tsx'
@@ -64,7 +64,7 @@ function onKey(event: KeyboardEvent): void {
 }
 
 export function Keys() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
