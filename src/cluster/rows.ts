@@ -110,7 +110,7 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /** Call this after a failed write. Other members may have failed too, so their silence so far does not count. */
+  /** Call this after a failed write. Other members' writes may have failed too, so their silence so far does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }

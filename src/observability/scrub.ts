@@ -70,7 +70,7 @@ export class Scrubber {
   }
 }
 
-/** A decoded character, with its code point and the end of its spelling in the text. */
+/** A decoded character, with its code point and the end of its encoded form in the text. */
 interface Unit {
   readonly code: number
   readonly end: number
@@ -200,7 +200,7 @@ class Progress {
     return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
 
-  /** Returns the end of the secret that begins at `start` in any spelling; -1 if there is none. */
+  /** Returns the end of the secret that begins at `start`, however its characters are encoded; -1 if there is none. */
   endOf({ secret, plain }: Sought, start: number): number {
     const { text } = this
     let same = 0
@@ -260,7 +260,7 @@ class Spellings {
   }
 
   /**
-   * Returns whether text or JSON contains a secret in any spelling. Returns `all`, without a further search, if the text
+   * Returns whether text or JSON contains a secret in any encoding. Returns `all`, without a further search, if the text
    * seems to be written to make the search slow, so that the whole text must be masked.
    */
   find(text: string): 'none' | 'some' | 'all' {

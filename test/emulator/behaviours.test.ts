@@ -72,13 +72,13 @@ describe('answers', () => {
 })
 
 test('the options of a behaviour are part of its type', ({ hub }) => {
-  // @ts-expect-error an answer is limited to operations, not events
+  // @ts-expect-error `answer-status` can be restricted to an operation, not to an event
   hub.behave('answer-status', { event: 'app.update' })
-  // @ts-expect-error an event is limited to its name, not to operations
+  // @ts-expect-error `lose-events` can be restricted to an event, not to an operation
   hub.behave('lose-events', { operation: 'getApps' })
   // @ts-expect-error there is no such operation
   hub.behave('answer-status', { operation: 'getNothing' })
-  // @ts-expect-error a hang has no number of times
+  // @ts-expect-error `realtime-hung` cannot be restricted to a number of times
   hub.behave('realtime-hung', { times: 1 })
   // @ts-expect-error there is no such behaviour
   hub.behave('answer-politely', false)

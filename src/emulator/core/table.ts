@@ -23,7 +23,7 @@ const MANAGERS = {
   updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
-/** The only endpoint of the section `app`, `/api/app/<id>…`: the web APIs of apps. Each app defines its own paths. */
+/** The only endpoint of the section `app`: forwards `/api/app/<id>…` to the app's web API, whose paths the app defines. */
 const requestApp = endpoint('GET /', 'homey.app.control', {
   accepts: {
     id: v.string(),

@@ -166,7 +166,7 @@ export function addSettings(state: SqliteState, id: string, settings: Readonly<R
 /** Opens the data of an emulated hub. @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
   options: Sources & {
-    /** The data folder, created if missing; default: a temporary folder, removed at the end. */
+    /** The data folder, created if missing; default: a temporary folder, removed when the data is closed. */
     readonly folder?: string | undefined
     /** Id of the hub; default: its previous id, or a new one. */
     readonly hubId?: string | undefined

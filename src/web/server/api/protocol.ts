@@ -99,7 +99,7 @@ export const LIVE_FRAME = v.variant('type', [
 ])
 export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 
-/** Maximum time between two frames of the server, in milliseconds. A page without frames for twice as long is stale. */
+/** Maximum time between two frames from the server, in milliseconds. After twice this time, a page shows stale data. */
 export const LIVE_INTERVAL_MS = 5_000
 
 export const API_ERROR = v.strictObject({
