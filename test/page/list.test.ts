@@ -30,7 +30,14 @@ const expectInView = (page: Page, line: Locator, before = async () => {}) =>
     const height = page.viewportSize()?.height ?? 0
     return edges.length === 1 && first !== undefined && first.top >= 0 && first.bottom <= height + 1
   })
-const listed = (page: Page, count: number) => page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
+/** Waits until the list has this length on the screen too, because the browser scrolls to the end of what it has drawn. */
+async function listed(page: Page, count: number): Promise<void> {
+  await page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
+  await page.evaluate(`new Promise((done) => {
+    const next = (left) => (left > 0 ? requestAnimationFrame(() => next(left - 1)) : done())
+    next(3)
+  })`)
+}
 /**
  * Scrolls to the end, and returns the smallest share of the screen that rows of apps filled meanwhile.
  * @param step the length of a step, in screens
