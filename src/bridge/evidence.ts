@@ -12,6 +12,7 @@ import {
   MAX_CRASH_BYTES,
   MAX_CRASH_SAMPLES,
   MAX_OTHERS,
+  NOTED,
   type PriorEvent,
   shortOrNull,
   stackHead,
@@ -33,8 +34,6 @@ const SAMPLES_MS = 6 * HOUR_MS
 const TOGETHER_MS = 10 * 60_000
 /** How long to wait for more crashes before the crashes are logged together. */
 const QUIET_MS = 60_000
-/** The app events that are recorded. */
-const NOTED = ['installed', 'updated', 'removed', 'crashed'] as const
 /** Maximum number of characters of evidence that are read from the broker. */
 const MAX_LEARNED = 16 * 1024 * 1024
 /** Maximum number of apps of a hub whose data is read from the broker. */

@@ -114,19 +114,16 @@ export function linkOptions(
   }
 }
 
-/** Returns the client id. If two members of a fleet have the same name, the broker disconnects the older client. */
-function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
-  if (member === null) return client_id ?? stableClientId(base, instance)
-  return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
-}
-
 /**
  * Returns an id that stays the same after a restart, so that the broker closes a connection that a crash left half
- * open. Each process of each machine has a different id, because clients with the same id disconnect each other.
+ * open. Each process of each machine has a different id, because clients with the same id disconnect each other. If two
+ * members of a fleet have the same name, the broker disconnects the older client.
  */
-function stableClientId(base: string, instance: number): string {
-  const mark = digestOf(`${hostname()}\n${base}`)
-  return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
+function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
+  if (member !== null) return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
+  if (client_id !== null) return client_id
+  const own = `hub2mqtt-${digestOf(`${hostname()}\n${base}`)}`
+  return instance === 0 ? own : `${own}-${instance}`
 }
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)

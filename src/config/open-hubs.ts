@@ -1,5 +1,3 @@
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { BridgedHub } from '../bridge/bridge-options.ts'
 import { appFilter, policyOf, refusalsOf } from '../contract/permissions.ts'
@@ -7,13 +5,13 @@ import { HubError } from '../hub/errors.ts'
 import { Hub } from '../hub/hub.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { Pulse } from '../hub/pulse.ts'
-import { connectGate } from '../hub/session.ts'
+import { connectGate, type HubDependencies } from '../hub/session.ts'
 import type { HubConfig, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
 type OpenHub = BridgedHub & { readonly pulse: Pulse }
 
-interface HubsOptions {
+interface HubsOptions extends Pick<HubDependencies, 'clock' | 'log' | 'random'> {
   /** `renewKey` reads a key again after its hub has rejected it, and returns whether the key has changed. */
   readonly live: Live & { renewKey(name: string): boolean }
   /** The API keys and tokens that must not appear in messages or topics. */
@@ -23,9 +21,6 @@ interface HubsOptions {
   readonly mayAct?: (() => boolean) | undefined
   /** Whether many messages wait for the broker, so that hubs should connect more slowly. */
   readonly isBusy: () => boolean
-  readonly clock: Clock
-  readonly log: Logger
-  readonly random: () => number
 }
 
 export class Hubs implements AsyncDisposable {

@@ -42,18 +42,12 @@ export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
 
+/** The app events that are recorded. */
+export const NOTED = ['installed', 'updated', 'removed', 'crashed'] as const
+
 const priorEvent = frozen({
   at: time,
-  what: v.picklist([
-    'installed',
-    'updated',
-    'removed',
-    'crashed',
-    'command',
-    'setting',
-    'firmware_updated',
-    'hub_restarted',
-  ]),
+  what: v.picklist([...NOTED, 'command', 'setting', 'firmware_updated', 'hub_restarted']),
   app: about(v.nullable(text), '`null` for the hub as a whole.'),
   from: about(v.nullable(text), 'For a version change: the previous version.'),
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),

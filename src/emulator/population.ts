@@ -1,54 +1,20 @@
 /** Simulated apps. All names are invented. */
+import lights from '../../config/demo/apps/com.athom.hue/app.json' with { type: 'json' }
+import scripts from '../../config/demo/apps/dev.quietbytes.scripts/app.json' with { type: 'json' }
+import blinds from '../../config/demo/apps/io.bramblewood.blinds/app.json' with { type: 'json' }
+import heatPump from '../../config/demo/apps/net.lindqvist.heatpump/app.json' with { type: 'json' }
+import doorbell from '../../config/demo/apps/nl.vandermolen.doorbell/app.json' with { type: 'json' }
+import meter from '../../config/demo/apps/org.tidewater.meter/app.json' with { type: 'json' }
+import vacuum from '../../config/demo/apps/se.norrsken.vacuum/app.json' with { type: 'json' }
 import type { AppSeed } from './records.ts'
 
+/** The sample apps, here without a process, and an app that has no settings. */
 export const DEFAULT_APPS: readonly AppSeed[] = [
-  {
-    id: 'com.athom.hue',
-    name: 'Lumen Lights',
-    version: '7.0.12',
-    author: 'Ottilie Brandt',
-    color: '#1B6EC2',
-    settings: { transition: 400, bridges: ['192.0.2.14'] },
-    usage: { cpu: 0.021, mem: 61_341_696 },
-  },
-  {
-    id: 'net.lindqvist.heatpump',
-    name: 'Heat Pump',
-    version: '2.4.1',
-    author: 'Joar Lindqvist',
-    color: '#C2491B',
-    settings: { pollInterval: 60, unit: 'C', zones: { living: 21, bedroom: 18.5 } },
-    usage: { cpu: 0.008, mem: 48_234_496 },
-    update: '2.5.0',
-    autoupdate: false,
-  },
-  {
-    id: 'org.tidewater.meter',
-    name: 'Tidewater Energy Meter',
-    version: '1.12.3',
-    author: 'Tidewater Collective',
-    color: '#2E7D32',
-    settings: { tariff: 0.2874, currency: 'EUR' },
-    usage: { cpu: 0.034, mem: 39_845_888 },
-  },
-  {
-    id: 'io.bramblewood.blinds',
-    name: 'Bramblewood Blinds',
-    version: '0.9.8',
-    author: 'M. Bramble',
-    color: '#6D4C41',
-    enabled: false,
-    settings: { invert: false },
-  },
-  {
-    id: 'nl.vandermolen.doorbell',
-    name: 'Doorbell',
-    version: '3.1.0',
-    author: 'Sietske van der Molen',
-    color: '#455A64',
-    crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554',
-    settings: { chime: 'westminster', volume: 70 },
-  },
+  { ...lights, usage: { cpu: 0.021, mem: 61_341_696 } },
+  { ...heatPump, usage: { cpu: 0.008, mem: 48_234_496 }, update: '2.5.0', autoupdate: false },
+  { ...meter, usage: { cpu: 0.034, mem: 39_845_888 } },
+  { ...blinds, enabled: false },
+  { ...doorbell, crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554' },
   {
     id: 'com.parkstreet.weather',
     name: 'Backyard Weather',
@@ -59,26 +25,8 @@ export const DEFAULT_APPS: readonly AppSeed[] = [
     usage: { cpu: 0.002, mem: 27_262_976 },
     hasDrivers: false,
   },
-  {
-    id: 'dev.quietbytes.scripts',
-    name: 'Quiet Scripts',
-    version: '1.0.0-beta.3',
-    author: 'Ines Quiroga',
-    color: '#7B1FA2',
-    origin: 'devkit_install',
-    permissions: ['homey:manager:api'],
-    usage: { cpu: 0.11, mem: 96_468_992 },
-    hasDrivers: false,
-  },
-  {
-    id: 'se.norrsken.vacuum',
-    name: 'Norrsken Vacuum',
-    version: '2.2.5',
-    author: 'Norrsken Robotik',
-    color: '#F9A825',
-    settings: { map: null, schedule: ['08:30', '19:00'] },
-    usage: { cpu: 0.015, mem: 52_428_800 },
-  },
+  { ...scripts, origin: 'devkit_install', usage: { cpu: 0.11, mem: 96_468_992 }, hasDrivers: false },
+  { ...vacuum, usage: { cpu: 0.015, mem: 52_428_800 } },
 ]
 
 /** The default store of simulated apps: two new apps, and an update for an installed app. */

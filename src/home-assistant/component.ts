@@ -1,8 +1,10 @@
 /** Converts a row of the entity table to the form that Home Assistant reads. */
 import type { Json } from '../base/json.ts'
 import { uniqueId } from '../contract/discovery.ts'
+import type { Payload } from '../contract/publications.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Entity, Platform } from './entity.ts'
+import { fieldOf } from './templates.ts'
 import type { Trigger } from './triggers.ts'
 
 /** Home Assistant rejects numbers with smaller steps, and its default step of 1 does not allow decimals. */
@@ -60,14 +62,14 @@ function stateTopic(entity: Entity, { topics, parameters }: Place): string | und
 }
 
 /** Returns the component of a trigger, which Home Assistant identifies by its device, type and subtype. */
-export function triggerOf({ event, template }: Trigger, topic: string): Component {
+export function triggerOf({ event }: Trigger, topic: string): Component {
   return {
     platform: 'device_automation',
     automation_type: 'trigger',
     type: event,
     subtype: 'app',
     topic,
-    value_template: template.jinja,
+    value_template: fieldOf<keyof Payload<'appEvent'> & string>('event_type').jinja,
     payload: event,
     qos: 1,
   }

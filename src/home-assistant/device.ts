@@ -7,7 +7,7 @@ import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, triggerOf } from './component.ts'
 import type { Entity } from './entity.ts'
-import type { Trigger } from './triggers.ts'
+import { type Trigger, triggerKey } from './triggers.ts'
 
 /** The information about a device. Home Assistant ignores a device if this object has a key that it does not know. */
 interface DeviceInfo {
@@ -148,8 +148,8 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
   ])
   const triggered = triggers.map((trigger): [string, OfferedComponent] => [
-    trigger.key,
-    { component: triggerOf(trigger, topics.fill(trigger.reads, parameters)), availability },
+    triggerKey(trigger),
+    { component: triggerOf(trigger, topics.fill('appEvent', parameters)), availability },
   ])
   const info: DeviceInfo = { identifiers: [objectId], ...parts.info }
   return {

@@ -1,11 +1,9 @@
 /** Publishes the devices of the bridge, the hubs and the apps. Publishes them again when Home Assistant starts. */
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
-import type { Discovery } from '../bridge/bridge-options.ts'
+import type { BridgeOptions, Discovery } from '../bridge/bridge-options.ts'
 import type { Config } from '../config/options.ts'
 import { createDiscoveryTopics, hubIdOf, nameIn, objectIdOf, parseDiscoveryTopic } from '../contract/discovery.ts'
 import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
-import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Message } from '../mqtt/types.ts'
@@ -16,16 +14,13 @@ import { type DeviceKind, type Entity, guardedForm, isOffered } from './entity.t
 import { type DiscoveryLink, Publisher } from './publisher.ts'
 import { TRIGGERS } from './triggers.ts'
 
-interface HomeAssistantOptions {
-  readonly topics: Topics
+interface HomeAssistantOptions extends Pick<BridgeOptions, 'topics' | 'version' | 'clock'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
   readonly live: {
     readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }
   /** Whether other bridges serve other hubs of the configuration; default: no. */
   readonly isShared?: boolean
-  readonly version: string
-  readonly clock: Clock
   /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
   readonly log: Logger

@@ -188,9 +188,7 @@ export class Publisher {
         link.hold(topic, stubs)
         // Publish once more, without the components that the stubs remove.
         this.#pacer.request(objectId)
-      } else if (form === 'device') {
-        link.hold(topic, payload, this.#source)
-      } else link.hold(topic, payload)
+      } else link.hold(topic, payload, form === 'device' ? this.#source : undefined)
     }
     const again = this.#again.get(objectId)
     this.#again.delete(objectId)

@@ -1,10 +1,9 @@
 /** Sends retained topics, events and answers in order, and limits the number of unacknowledged publishes. */
 import type { IClientPublishOptions } from 'mqtt'
-import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
+import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
 import type { EchoFilter } from './inbound.ts'
-import type { Journal } from './journal.ts'
 import { topicFault } from './names.ts'
 import type { Outbox } from './outbox.ts'
 import { GIVE_UP_AFTER, isBlameless, PoisonMessages, type Refusal, TOO_LARGE } from './poison-messages.ts'
@@ -17,13 +16,12 @@ type TrialWire = Pick<Connection, 'publish'>
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
 export interface SenderOptions
-  extends Pick<LinkOptions, 'stateTopic' | 'mayPublish' | 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'> {
+  extends Pick<LinkOptions, 'stateTopic' | 'mayPublish' | 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'>,
+    Pick<ConnectionLoopOptions, 'clock' | 'journal'> {
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
   readonly onAnswer: () => void
-  readonly clock: Clock
-  readonly journal: Journal
   /**
    * Runs `task` on a separate connection without a will, so that other clients do not notice its loss. Resolves to the
    * failure of that connection, if any.

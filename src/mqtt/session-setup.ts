@@ -4,15 +4,13 @@ import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
-import type { Journal } from './journal.ts'
 import { ReadBack, type ReadBackOptions, type ReadBackResult, retryUntilAnswered } from './readback.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
-interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive' | 'additionalFilters'> {
-  readonly link: LinkOptions
-  readonly clock: Clock
-  readonly journal: Journal
+interface SessionSetupOptions
+  extends Pick<ConnectionLoopOptions, 'link' | 'clock' | 'journal'>,
+    Pick<ReadBackOptions, 'onFound' | 'onLive' | 'additionalFilters'> {
   /** Whether the self-test failed on the previous connection. If so, this self-test has a fifth of the time limit. */
   readonly deniedBefore: boolean
 }

@@ -70,15 +70,12 @@ export const rows = [
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'hubInfo', shows: {} }),
 ]
 
-const event = { device: 'app', reads: 'appEvent', doc: '' } as const
 const trigger = (row: Trigger) => row
 
 export const triggers = [
-  trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_type') }),
+  trigger({ event: 'crashed', doc: '' }),
   // @ts-expect-error a trigger needs an event of the contract
-  trigger({ ...event, key: 'trigger_crashed', event: 'crashd', template: fieldOf('event_type') }),
-  // @ts-expect-error a trigger reads a key of events
-  trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_typ') }),
+  trigger({ event: 'crashd', doc: '' }),
 ]
 
 expectTypeOf<EntityOf<'hub'>['device']>().toEqualTypeOf<'hub'>()

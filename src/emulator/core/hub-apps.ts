@@ -12,7 +12,9 @@ export interface AppRequest {
 
 export interface InstallRequest {
   readonly id: string
+  /** The requested channel, as spelled by the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
+  /** The requested version; default: the newest. */
   readonly version?: string | undefined
 }
 

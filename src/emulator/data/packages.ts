@@ -8,6 +8,7 @@ import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
 import { onceEach } from '../../base/text.ts'
 import { compareVersions } from '../../base/versions.ts'
+import type { InstallRequest } from '../core/hub-apps.ts'
 import { copyApp, refuseLinksOut } from './app-folder.ts'
 import { APPS_FOLDER, syncFolder } from './data-folder.ts'
 import { AppId, CHANNELS, type Channel, isBelow, type Manifest, ManifestError, readManifest } from './manifest.ts'
@@ -29,12 +30,7 @@ export interface Sources {
 
 export type Offer = Manifest & Unpacked
 
-interface Wanted {
-  readonly id: string
-  /** The requested channel, as spelled by the flavour; default: `stable`, or any channel if a version is given. */
-  readonly channel?: string | undefined
-  /** The requested version; default: the newest. */
-  readonly version?: string | undefined
+interface Wanted extends InstallRequest {
   /** The installed version; older versions are not offered. */
   readonly present?: string | undefined
 }

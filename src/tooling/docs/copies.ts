@@ -1,15 +1,9 @@
 /** Values of `package.json` that other files repeat, because they cannot read `package.json`. */
 
-import { readFileSync } from 'node:fs'
-import * as v from 'valibot'
+import manifest from '../../../package.json' with { type: 'json' }
 import { ExpectedError } from '../../base/errors.ts'
 
-const MANIFEST = v.object({ version: v.string(), description: v.string(), homepage: v.pipe(v.string(), v.url()) })
-
-const { version, description, homepage } = v.parse(
-  MANIFEST,
-  JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')),
-)
+const { version, description, homepage } = manifest
 
 const address = new URL(homepage)
 address.hash = ''

@@ -10,7 +10,7 @@ import { commandKey } from '../../contract/permissions.ts'
 import { PUBLICATIONS, type Publication } from '../../contract/publications.ts'
 import { ENTITIES } from '../../home-assistant/entities.ts'
 import { commandOf, type DeviceKind, type Entity } from '../../home-assistant/entity.ts'
-import { TRIGGERS } from '../../home-assistant/triggers.ts'
+import { TRIGGERS, triggerKey } from '../../home-assistant/triggers.ts'
 import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
 import { acceptsNothing, type JsonSchema, jsonSchema, requiredSchema, shortForm } from './schema.ts'
@@ -124,7 +124,7 @@ export function entitiesSection(): string {
   })
   const triggers = markdownTable(
     ['Trigger', 'Key', 'When'],
-    TRIGGERS.map(({ event, key, doc }) => [code(event), code(key), doc]),
+    TRIGGERS.map((row) => [code(row.event), code(triggerKey(row)), row.doc]),
   )
   return [...parts, `Device triggers of each app, for automations:\n\n${triggers}`].join('\n\n')
 }

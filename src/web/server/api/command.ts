@@ -1,6 +1,6 @@
 /** Runs commands over HTTP: the path selects the topic, the request body is the payload, the response is the answer. */
-import type { Clock } from '../../../base/clock.ts'
 import { parseJson } from '../../../base/json.ts'
+import type { BridgeOptions } from '../../../bridge/bridge-options.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
 import type { UsageHistory } from '../../../contract/crash.ts'
@@ -44,15 +44,13 @@ export const COMMAND_ANSWERS: Route['answers'] = {
   200: { doc: 'Done.', schema: SUCCESS },
 }
 
-export interface CommandContext {
-  readonly topics: Topics
+export interface CommandContext extends Pick<BridgeOptions, 'topics' | 'clock'> {
   readonly bridge: {
     command(message: Message, requester: Requester): boolean
     readonly role: Role
     readonly evidence: { history(hub: string, app: string, hours: number): UsageHistory }
   }
   readonly clean: (payload: string) => string
-  readonly clock: Clock
 }
 
 /** Runs a command and waits for its answer, at most for the command's time limit. */

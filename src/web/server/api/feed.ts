@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Clock } from '../../../base/clock.ts'
+import type { BridgeOptions } from '../../../bridge/bridge-options.ts'
 import { parseDiscoveryTopic } from '../../../contract/discovery.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
-import type { Topics } from '../../../contract/topics.ts'
 import * as protocol from './protocol.ts'
 
 const BATCH_MS = 100
@@ -13,8 +12,7 @@ const USAGE_MS = 15 * 60_000
 /** Maximum total length of the stored events, in characters. It exceeds the largest payload of a command. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
-export interface FeedOptions {
-  readonly topics: Topics
+export interface FeedOptions extends Pick<BridgeOptions, 'topics' | 'clock'> {
   /** Renders the retained messages of this bridge. Called when a client connects. */
   readonly retained: () => Iterable<protocol.LiveMessage>
   readonly refusals: () => protocol.Refusals
@@ -22,7 +20,6 @@ export interface FeedOptions {
   readonly usage: (ms: number) => Iterable<readonly [of: { hub: string; app: string }, protocol.Sample[]]>
   /** Returns the status of the fleet, as a new object after each change; missing if there is no fleet. */
   readonly fleet?: (() => protocol.FleetStatus) | undefined
-  readonly clock: Clock
 }
 
 /** An event of the feed. If the payload is a function, the feed calls it each time it sends the event. */
