@@ -9,7 +9,7 @@ import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
 import { MARKER, markerOf, PING } from './marker.ts'
-import { normalise, type Recording } from './record.ts'
+import { normalise, type Stage } from './record.ts'
 import { Recorder, type RecorderOptions } from './recorder.ts'
 
 export type HubName = 'home' | 'attic'
@@ -244,8 +244,8 @@ export class Theatre implements AsyncDisposable {
     await this.#recorder.write(name, lastOnly)
   }
 
-  recording(kind: BrokerKind): Recording {
-    return this.#recorder.recording(kind)
+  get recorded(): readonly Stage[] {
+    return this.#recorder.stages
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
