@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
-import { Status } from '../support/status.ts'
 import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
@@ -18,7 +17,6 @@ const HELP = `npm run chaos -- [options]
   --seed N        first seed (default 1); the same seed gives the same schedule
   --minutes M     all quick kinds of fault in turn, and some combinations, for M minutes (default 1); then, unless
                   --fault is given, a planted bug for each checker
-  --once          each kind at least once, even if that takes longer
   --fault NAME    only this kind; can be repeated
   --campaign      every kind, including the slow ones, with each of --seeds seeds, and the planted bugs
                   (--minutes limits the combinations)
@@ -40,7 +38,6 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     fault: { type: 'string', multiple: true },
     campaign: { type: 'boolean', default: false },
-    once: { type: 'boolean', default: false },
     composed: { type: 'string' },
     'composed-only': { type: 'boolean', default: false },
     plants: { type: 'boolean', default: false },
@@ -56,15 +53,15 @@ const { values } = parseArgs({
   },
 })
 
-const status = new Status()
-
-function report(result: EpisodeResult): void {
+/** @param count the number of the episode; missing if it repeats an earlier one */
+function report(result: EpisodeResult, count?: number): void {
   const { fault, seed, commands, agreeMs, violations } = result
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
-  status.print(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
-  for (const { checker, what } of violations.slice(0, 12)) status.print(`       ${checker}: ${what.slice(0, 400)}`)
+  const verdict = [violations.length === 0 ? 'ok  ' : 'FAIL', ...(count === undefined ? [] : [count])].join(' ')
+  console.log(`${verdict} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
   if (violations.length > 0)
-    status.print(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
+    console.log(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
 }
 
@@ -74,13 +71,6 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
   console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
-}
-
-function progressOf(plan: Plan, done: number, startedAt: number): string {
-  const minutes = (performance.now() - startedAt) / 60_000
-  if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
-  const kinds = values.fault ?? Object.keys(FAULTS)
-  return `${done} of ${kinds.length * plan.seeds + plan.composed} episodes, ${minutes.toFixed(0)} minutes`
 }
 
 const howAgain = ({ fault, script }: Job) =>
@@ -172,7 +162,7 @@ async function runForAWhile(
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
   // Run each fault that the user has named at least once.
-  const due = values.fault !== undefined || values.once ? faults.length : 1
+  const due = values.fault !== undefined ? faults.length : 1
   const isDone = (count: number) => count >= due && performance.now() > endsAt
   await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
   if (values.fault !== undefined) return []
@@ -204,8 +194,7 @@ async function main(): Promise<number> {
     const { history: _, ...passed } = result
     // Keep only the histories of failed episodes, because no other history is needed.
     results.push(result.violations.length > 0 ? result : passed)
-    report(result)
-    status.show(progressOf(plan, results.length, startedAt))
+    report(result, results.length)
   }
   const plants: PlantResult[] = []
   const scripts = composedJobs(plan.seed, plan.composed)
@@ -217,7 +206,6 @@ async function main(): Promise<number> {
     plants.push(...(await runCampaign(plan, scripts, (job) => resultFile?.has(job) === true, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else plants.push(...(await runForAWhile(plan, scripts, onResult)))
-  status.show('')
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
