@@ -17,8 +17,8 @@ export type HubName = 'home' | 'attic'
 const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
-const QUIET_ROUNDS = 3
-const ROUND_MS = 4
+const QUIET_ROUNDS = 2
+const ROUND_MS = 6
 /** `reach` advances the clock to timers that are due within this time. `pass` advances it further. */
 const NEAR_MS = 5_000
 /** The time after which discovery publishes a changed device again. */
