@@ -26,7 +26,6 @@ const HELP = `npm run chaos -- [options]
   --composed-only only the combinations, all of them
   --script JSON   only this script, a list of {at, fault, seed}; --seed is the seed of the load
   --workers N     worlds in parallel (default 2)
-  --pace MS       mean time between two actions of the load (default 40)
   --kept FILE     writes the results of a campaign to FILE, and skips those that FILE contains
   --dump FOLDER   writes the history of each failed episode to FOLDER
   --write         writes docs/internals/reliability.md
@@ -44,7 +43,6 @@ const { values } = parseArgs({
     script: { type: 'string' },
     seeds: { type: 'string' },
     workers: { type: 'string', default: '2' },
-    pace: { type: 'string', default: '40' },
     kept: { type: 'string' },
     dump: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -93,7 +91,6 @@ interface Plan {
   readonly minutes: number
   readonly seeds: number
   readonly workers: number
-  readonly paceMs: number
   readonly composed: number
 }
 
@@ -102,12 +99,12 @@ const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
 /** Shrinks the first few failed scripts, and prints the smallest scripts that still fail. */
-async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
+async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
     let last: EpisodeResult | undefined
     const fails = async (script: Job['script'] & object) => {
-      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
+      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed })
       if (result.violations.length > 0) last = result
       return result.violations.length > 0
     }
@@ -127,7 +124,7 @@ const TRIES = 3
 const PLANT_WORKERS = 3
 
 async function runCampaign(
-  { seed, seeds, workers, paceMs, minutes }: Plan,
+  { seed, seeds, workers, minutes }: Plan,
   scripts: readonly Job[],
   isDone: (job: Job) => boolean,
   onResult: (result: EpisodeResult) => void,
@@ -140,10 +137,8 @@ async function runCampaign(
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Run slow faults in parallel with the fast ones, because slow faults mostly wait.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
-  await Promise.all(
-    groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
-  )
-  await runJobs(inTime(pending(scripts), endsAt), { workers, paceMs, onResult })
+  await Promise.all(groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, onResult })))
+  await runJobs(inTime(pending(scripts), endsAt), { workers, onResult })
   return await provePlants({ seed, tries: TRIES, workers: Math.min(workers, PLANT_WORKERS) })
 }
 
@@ -155,7 +150,7 @@ function* inTime(jobs: Iterable<Job>, endsAt: number): Iterable<Job> {
 }
 
 async function runForAWhile(
-  { seed, minutes, workers, paceMs }: Plan,
+  { seed, minutes, workers }: Plan,
   scripts: readonly Job[],
   onResult: (result: EpisodeResult) => void,
 ) {
@@ -164,7 +159,7 @@ async function runForAWhile(
   // Run each fault that the user has named at least once.
   const due = values.fault !== undefined ? faults.length : 1
   const isDone = (count: number) => count >= due && performance.now() > endsAt
-  await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
+  await runJobs(until(faults, scripts, seed, isDone), { workers, onResult })
   if (values.fault !== undefined) return []
   const names = Object.keys(PLANTS).filter((name) => PLANTS[name]?.longRuns !== true)
   return await provePlants({ seed, tries: TRIES, workers: PLANT_WORKERS, names, onResult: reportPlant })
@@ -177,7 +172,6 @@ function planned(): Plan {
     minutes: number(values.minutes ?? '1'),
     seeds: number(values.seeds ?? (values.plants ? '1' : '25')),
     workers: number(values.workers),
-    paceMs: number(values.pace),
     composed: number(values.composed ?? composed),
   }
 }
@@ -200,7 +194,7 @@ async function main(): Promise<number> {
   const scripts = composedJobs(plan.seed, plan.composed)
   if (values.script !== undefined) {
     const script = parseScript(values.script)
-    onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
+    onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }))
   } else if (values.plants) plants.push(...(await provePlants({ ...plan, onResult: reportPlant })))
   else if (values.campaign)
     plants.push(...(await runCampaign(plan, scripts, (job) => resultFile?.has(job) === true, onResult)))
