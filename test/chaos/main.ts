@@ -51,12 +51,12 @@ const { values } = parseArgs({
   },
 })
 
-/** @param count the number of the episode; missing if it repeats an earlier one */
-function report(result: EpisodeResult, count?: number): void {
+/** @param number the number of the episode; missing if it repeats an earlier one */
+function report(result: EpisodeResult, number = ''): void {
   const { fault, seed, commands, agreeMs, violations } = result
+  const verdict = violations.length === 0 ? 'ok  ' : 'FAIL'
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
-  const verdict = [violations.length === 0 ? 'ok  ' : 'FAIL', ...(count === undefined ? [] : [count])].join(' ')
-  console.log(`${verdict} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  console.log(`${verdict} ${number}${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
   for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
   if (violations.length > 0)
     console.log(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
@@ -188,7 +188,7 @@ async function main(): Promise<number> {
     const { history: _, ...passed } = result
     // Keep only the histories of failed episodes, because no other history is needed.
     results.push(result.violations.length > 0 ? result : passed)
-    report(result, results.length)
+    report(result, `${results.length}: `)
   }
   const plants: PlantResult[] = []
   const scripts = composedJobs(plan.seed, plan.composed)
