@@ -1,6 +1,5 @@
 /** Collects the measured values: one value per round for each program and metric. */
 import type { FIGURES } from './report.ts'
-import { median } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 
 /** The metrics whose medians the report lists, and those that are only compared with a goal. */
@@ -18,9 +17,5 @@ export class Book {
 
   of(subject: SubjectName, metric: Metric): readonly number[] {
     return this.#values.get(`${subject} ${metric}`) ?? []
-  }
-
-  median(subject: SubjectName, metric: Metric): number {
-    return median(this.of(subject, metric))
   }
 }

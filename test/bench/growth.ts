@@ -3,7 +3,7 @@ import { startBench } from './bench.ts'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
 
-export interface Size {
+interface Size {
   /** The number of apps on each hub. */
   readonly apps: number
   readonly hubs: number
@@ -24,12 +24,7 @@ const SIZES: readonly Size[] = [
   MOST_HUBS,
 ]
 
-export interface Grown {
-  readonly size: Size
-  readonly startMs: number
-  readonly rss: number
-  readonly cpuUs: number
-}
+export type Grown = Awaited<ReturnType<typeof measureSize>>
 
 /** Measures each size, and adds the memory that each additional app and hub needs to the book. */
 export async function measureGrowth({ restMs, largest }: Effort, book: Book): Promise<Grown[]> {
@@ -43,7 +38,7 @@ export async function measureGrowth({ restMs, largest }: Effort, book: Book): Pr
   return grown
 }
 
-async function measureSize(size: Size, restMs: number): Promise<Grown> {
+async function measureSize(size: Size, restMs: number) {
   await using bench = await startBench({ subject: 'hub2mqtt', ...size })
   await sleep(restMs)
   const { rss } = bench.bridge

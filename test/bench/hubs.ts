@@ -35,14 +35,15 @@ export class Hubs implements AsyncDisposable {
   }
 
   /**
-   * Changes the usage of the apps in turn. Returns the time of the first event (by `now()`), and the
-   * figures that the topics must have at the end.
+   * Changes the usage of the apps in turn. Returns the time of the first event (by `now()`), and the figures that the
+   * topics must have at the end.
    */
-  burst(events: number, { eventful = false, perSecond }: BurstOptions = {}): Burst {
+  burst(events: number, { eventful = false, perSecond }: BurstOptions = {}) {
     const from = this.#next
     this.#next += events
     const began = ask(this.#process, { do: 'burst', events, from, eventful, ...(perSecond && { perSecond }) })
     const length = Math.min(events, this.apps * this.urls.length)
+    // The last memory figure of each app, by which its last message is recognised.
     const last = new Set(Array.from({ length }, (_, i) => from + events - 1 - i))
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
@@ -64,12 +65,6 @@ export interface BurstOptions {
   readonly eventful?: boolean
   /** The number of events per second; default: as many as possible. */
   readonly perSecond?: number
-}
-
-export interface Burst {
-  /** The last memory figure of each app, by which its last message is recognised. */
-  readonly last: ReadonlySet<number>
-  readonly began: Promise<number>
 }
 
 async function ask(process: Process, request: HubRequest): Promise<unknown> {

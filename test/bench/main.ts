@@ -1,4 +1,5 @@
 /** `npm run bench`: measures the programs in turn, in several rounds. Only on Linux, because it reads /proc. */
+import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { waiting } from '../../src/cli/progress.ts'
 import { exitOnSignals } from '../support/process.ts'
@@ -16,7 +17,7 @@ import {
   measureRestart,
   measureTraffic,
 } from './measures.ts'
-import { circumstances, render } from './report.ts'
+import { render } from './report.ts'
 import { sectionOf, writePage, writeSection } from './sections.ts'
 import { compareWith, SUBJECTS, type SubjectName } from './subject.ts'
 
@@ -153,10 +154,10 @@ else if (values.evidence) {
   console.log(text)
   if (values.write) writeSection(text)
 } else {
-  const about = circumstances()
+  const [loadBefore = Number.NaN] = loadavg()
   const started = performance.now()
   const grown = await measure()
-  const text = render(book, grown, effort, { ...about, minutes: (performance.now() - started) / 60_000 })
+  const text = render(book, grown, effort, { loadBefore, minutes: (performance.now() - started) / 60_000 })
   console.log(text)
   if (values.write) writePage(['# Benchmarks', ABOUT, text, sectionOf(EVIDENCE), sectionOf(MANY)])
 }

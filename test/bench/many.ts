@@ -7,29 +7,7 @@ import { durationMs } from '../../src/contract/payload.ts'
 import { restart, restartBroker, startBench } from './bench.ts'
 import { burst } from './measures.ts'
 
-export interface Many {
-  readonly hubs: number
-  /** The number of apps on each hub. */
-  readonly apps: number
-  /** The machine's one-minute load average before the start. */
-  readonly load: number
-  /** The time from the start until all states were retained. */
-  readonly statesMs: number
-  /** The time from the start until the discovery messages were retained as well. */
-  readonly wholeMs: number
-  readonly startCpuMs: number
-  /** The resident memory at rest, when all messages are retained. */
-  readonly rss: number
-  readonly peakRss: number
-  /** The CPU use as a share of one core: `idleShare` at rest, `busyShare` at 1,000 events a second. */
-  readonly idleShare: number
-  readonly busyShare: number
-  readonly restartMs: number
-  readonly restartSent: number
-  /** Time until a broker restarted without its data retained all states; `brokerWholeMs`: also discovery. */
-  readonly brokerStatesMs: number
-  readonly brokerWholeMs: number
-}
+export type Many = Awaited<ReturnType<typeof measureMany>>
 
 export interface ManyEffort {
   readonly restMs: number
@@ -49,7 +27,7 @@ const EVENTS_A_SECOND = 1000
 const TIMEOUT_MS = 5 * 60_000
 
 /** Measures many hubs. The discovery rate is unlimited, so that everything is published before memory is measured. */
-export async function measureMany(hubs: number, effort: ManyEffort): Promise<Many> {
+export async function measureMany(hubs: number, effort: ManyEffort) {
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
   const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
@@ -68,17 +46,21 @@ export async function measureMany(hubs: number, effort: ManyEffort): Promise<Man
   const again = await restartBroker(bench)
   return {
     hubs,
+    /** The number of apps on each hub. */
     apps: APPS,
+    /** The machine's one-minute load average before the start. */
     load,
     statesMs: bench.startMs,
     wholeMs: bench.wholeStartMs,
     startCpuMs,
     rss,
     peakRss,
+    /** The CPU use as a share of one core: `idleShare` at rest, `busyShare` at 1,000 events a second. */
     idleShare,
     busyShare: (cpuUs * EVENTS_A_SECOND) / 1_000_000,
     restartMs: restarted.ms,
     restartSent: restarted.state + restarted.discovery,
+    /** Time until a broker restarted without its data retained all states; `brokerWholeMs`: also discovery. */
     brokerStatesMs: again.statesMs,
     brokerWholeMs: again.wholeMs,
   }

@@ -51,13 +51,8 @@ async function warmUp(bench: Bench, { steady, commands }: Effort): Promise<void>
   await askAll(bench, 3 * commands)
 }
 
-export interface BurstResult {
-  readonly ms: number
-  readonly cpuUs: number
-}
-
 /** Measures the time from the first event until the last state of each app has arrived, and the CPU time per event. */
-export async function burst(bench: Bench, events: number, options?: BurstOptions): Promise<BurstResult> {
+export async function burst(bench: Bench, events: number, options?: BurstOptions) {
   const cpuBefore = bench.bridge.cpuMs
   const { began, last } = bench.hub.burst(events, options)
   const seen = await bench.arrivals.sees(last)

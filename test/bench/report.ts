@@ -1,4 +1,4 @@
-import { cpus, loadavg, totalmem } from 'node:os'
+import { cpus, totalmem } from 'node:os'
 import type { Book } from './book.ts'
 import type { Grown } from './growth.ts'
 import type { Effort } from './measures.ts'
@@ -50,13 +50,9 @@ export const FIGURES = [
 
 const today = () => new Date().toISOString().slice(0, 10)
 
-export interface Circumstances {
+interface Circumstances {
   readonly loadBefore: number
   readonly minutes: number
-}
-
-export function circumstances(): Omit<Circumstances, 'minutes'> {
-  return { loadBefore: loadavg()[0] ?? Number.NaN }
 }
 
 export function render(book: Book, grown: readonly Grown[], effort: Effort, about: Circumstances): string {

@@ -5,10 +5,11 @@ import { World } from './world.ts'
 
 interface CampaignOptions {
   readonly workers: number
-  readonly paceMs: number
   readonly onResult: (result: EpisodeResult) => void
 }
 
+/** The mean time between two actions of the load. */
+const PACE_MS = 40
 /** The number of episodes after which a new world replaces the old one, to limit the age of the processes. */
 const EPISODES_PER_WORLD = 25
 
@@ -25,16 +26,12 @@ async function work(take: () => Job | undefined, options: CampaignOptions): Prom
   for (let first = take(); first !== undefined; first = take()) await inOneWorld(first, take, options)
 }
 
-async function inOneWorld(
-  first: Job,
-  take: () => Job | undefined,
-  { paceMs, onResult }: CampaignOptions,
-): Promise<void> {
+async function inOneWorld(first: Job, take: () => Job | undefined, { onResult }: CampaignOptions): Promise<void> {
   await using world = await World.prepare({ seed: first.seed, flavour: flavourOf(first.seed) })
   world.startBridge()
   let job: Job | undefined = first
   for (let count = 0; job !== undefined; count += 1) {
-    const result = await attempt(world, job, paceMs)
+    const result = await attempt(world, job)
     onResult(result)
     if (result.violations.length > 0 || count >= EPISODES_PER_WORLD) return
     job = take()
@@ -44,16 +41,16 @@ async function inOneWorld(
 /** Returns `older` for even seeds and `newer` for odd seeds, so that a campaign tests both kinds of hubs. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
-export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
+export async function runAlone(job: Job): Promise<EpisodeResult> {
   await using world = await World.prepare({ seed: job.seed, flavour: flavourOf(job.seed) })
   world.startBridge()
-  return await attempt(world, job, paceMs)
+  return await attempt(world, job)
 }
 
 /** Runs an episode. If the episode throws an error, reports the error as a violation. */
-async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
+async function attempt(world: World, job: Job): Promise<EpisodeResult> {
   try {
-    return await runEpisode(world, { ...job, paceMs })
+    return await runEpisode(world, { ...job, paceMs: PACE_MS })
   } catch (error) {
     const what = error instanceof Error ? error.message : String(error)
     return {

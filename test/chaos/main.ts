@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
-import { Status } from '../support/status.ts'
 import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
@@ -18,7 +17,6 @@ const HELP = `npm run chaos -- [options]
   --seed N        first seed (default 1); the same seed gives the same schedule
   --minutes M     all quick kinds of fault in turn, and some combinations, for M minutes (default 1); then, unless
                   --fault is given, a planted bug for each checker
-  --once          each kind at least once, even if that takes longer
   --fault NAME    only this kind; can be repeated
   --campaign      every kind, including the slow ones, with each of --seeds seeds, and the planted bugs
                   (--minutes limits the combinations)
@@ -28,7 +26,6 @@ const HELP = `npm run chaos -- [options]
   --composed-only only the combinations, all of them
   --script JSON   only this script, a list of {at, fault, seed}; --seed is the seed of the load
   --workers N     worlds in parallel (default 2)
-  --pace MS       mean time between two actions of the load (default 40)
   --kept FILE     writes the results of a campaign to FILE, and skips those that FILE contains
   --dump FOLDER   writes the history of each failed episode to FOLDER
   --write         writes docs/internals/reliability.md
@@ -40,14 +37,12 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     fault: { type: 'string', multiple: true },
     campaign: { type: 'boolean', default: false },
-    once: { type: 'boolean', default: false },
     composed: { type: 'string' },
     'composed-only': { type: 'boolean', default: false },
     plants: { type: 'boolean', default: false },
     script: { type: 'string' },
     seeds: { type: 'string' },
     workers: { type: 'string', default: '2' },
-    pace: { type: 'string', default: '40' },
     kept: { type: 'string' },
     dump: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -56,15 +51,15 @@ const { values } = parseArgs({
   },
 })
 
-const status = new Status()
-
-function report(result: EpisodeResult): void {
+/** @param number the number of the episode; missing if it repeats an earlier one */
+function report(result: EpisodeResult, number = ''): void {
   const { fault, seed, commands, agreeMs, violations } = result
+  const verdict = violations.length === 0 ? 'ok  ' : 'FAIL'
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
-  status.print(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
-  for (const { checker, what } of violations.slice(0, 12)) status.print(`       ${checker}: ${what.slice(0, 400)}`)
+  console.log(`${verdict} ${number}${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
   if (violations.length > 0)
-    status.print(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
+    console.log(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
 }
 
@@ -74,13 +69,6 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
   console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
-}
-
-function progressOf(plan: Plan, done: number, startedAt: number): string {
-  const minutes = (performance.now() - startedAt) / 60_000
-  if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
-  const kinds = values.fault ?? Object.keys(FAULTS)
-  return `${done} of ${kinds.length * plan.seeds + plan.composed} episodes, ${minutes.toFixed(0)} minutes`
 }
 
 const howAgain = ({ fault, script }: Job) =>
@@ -103,7 +91,6 @@ interface Plan {
   readonly minutes: number
   readonly seeds: number
   readonly workers: number
-  readonly paceMs: number
   readonly composed: number
 }
 
@@ -112,12 +99,12 @@ const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
 /** Shrinks the first few failed scripts, and prints the smallest scripts that still fail. */
-async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
+async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
     let last: EpisodeResult | undefined
     const fails = async (script: Job['script'] & object) => {
-      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
+      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed })
       if (result.violations.length > 0) last = result
       return result.violations.length > 0
     }
@@ -137,7 +124,7 @@ const TRIES = 3
 const PLANT_WORKERS = 3
 
 async function runCampaign(
-  { seed, seeds, workers, paceMs, minutes }: Plan,
+  { seed, seeds, workers, minutes }: Plan,
   scripts: readonly Job[],
   isDone: (job: Job) => boolean,
   onResult: (result: EpisodeResult) => void,
@@ -150,10 +137,8 @@ async function runCampaign(
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Run slow faults in parallel with the fast ones, because slow faults mostly wait.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
-  await Promise.all(
-    groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, paceMs, onResult })),
-  )
-  await runJobs(inTime(pending(scripts), endsAt), { workers, paceMs, onResult })
+  await Promise.all(groups.map((some) => runJobs(pending(everyFault(some, seed, seeds)), { workers, onResult })))
+  await runJobs(inTime(pending(scripts), endsAt), { workers, onResult })
   return await provePlants({ seed, tries: TRIES, workers: Math.min(workers, PLANT_WORKERS) })
 }
 
@@ -165,16 +150,16 @@ function* inTime(jobs: Iterable<Job>, endsAt: number): Iterable<Job> {
 }
 
 async function runForAWhile(
-  { seed, minutes, workers, paceMs }: Plan,
+  { seed, minutes, workers }: Plan,
   scripts: readonly Job[],
   onResult: (result: EpisodeResult) => void,
 ) {
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
   // Run each fault that the user has named at least once.
-  const due = values.fault !== undefined || values.once ? faults.length : 1
+  const due = values.fault !== undefined ? faults.length : 1
   const isDone = (count: number) => count >= due && performance.now() > endsAt
-  await runJobs(until(faults, scripts, seed, isDone), { workers, paceMs, onResult })
+  await runJobs(until(faults, scripts, seed, isDone), { workers, onResult })
   if (values.fault !== undefined) return []
   const names = Object.keys(PLANTS).filter((name) => PLANTS[name]?.longRuns !== true)
   return await provePlants({ seed, tries: TRIES, workers: PLANT_WORKERS, names, onResult: reportPlant })
@@ -187,7 +172,6 @@ function planned(): Plan {
     minutes: number(values.minutes ?? '1'),
     seeds: number(values.seeds ?? (values.plants ? '1' : '25')),
     workers: number(values.workers),
-    paceMs: number(values.pace),
     composed: number(values.composed ?? composed),
   }
 }
@@ -204,20 +188,18 @@ async function main(): Promise<number> {
     const { history: _, ...passed } = result
     // Keep only the histories of failed episodes, because no other history is needed.
     results.push(result.violations.length > 0 ? result : passed)
-    report(result)
-    status.show(progressOf(plan, results.length, startedAt))
+    report(result, `${results.length}: `)
   }
   const plants: PlantResult[] = []
   const scripts = composedJobs(plan.seed, plan.composed)
   if (values.script !== undefined) {
     const script = parseScript(values.script)
-    onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
+    onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }))
   } else if (values.plants) plants.push(...(await provePlants({ ...plan, onResult: reportPlant })))
   else if (values.campaign)
     plants.push(...(await runCampaign(plan, scripts, (job) => resultFile?.has(job) === true, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else plants.push(...(await runForAWhile(plan, scripts, onResult)))
-  status.show('')
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)

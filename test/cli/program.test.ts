@@ -229,19 +229,7 @@ describe('the emulated hub as a program', () => {
     expect(hub.lines.filter((line) => line.includes('its API key'))).toEqual([])
   })
 
-  test('listens where it prints, and ends cleanly on SIGTERM', async () => {
-    await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
-    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
-    const headers = { authorization: 'Bearer k' }
-    const apps = await fetch(`${url}/api/manager/apps/app`, { headers })
-    const listed: object = JSON.parse(await apps.text())
-    expect(Object.keys(listed)).toHaveLength(3)
-    expect((await fetch(`${url}/api/manager/apps/app`)).status).toBe(401)
-    await hub.stop('SIGTERM')
-    expect(hub.end).toBe('code 0')
-  })
-
-  test('prints a key if none is given, and a port that makes it misbehave on request', async () => {
+  test('listens where it prints, prints a key if none is given, has a port that makes it misbehave on request, and ends cleanly on SIGTERM', async () => {
     await using hub = lasting(['emulate', '--port', '0', '--simulated', '--control-port', '0'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const [, key = ''] = /: (\w+) \(/.exec(await hub.untilLine('its API key')) ?? []
@@ -255,6 +243,8 @@ describe('the emulated hub as a program', () => {
     const { status, stderr } = await performed(['emulate', '--port', '0', '--control-port', new URL(`${control}`).port])
     expect(status).toBe(2)
     expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it in use\?\n$/)
+    await hub.stop('SIGTERM')
+    expect(hub.end).toBe('code 0')
   })
 
   test('shows the output of a user app and the ignored fields of its manifest, restarts it when a file changes, and ends cleanly on SIGINT', async () => {
@@ -294,20 +284,6 @@ describe('the emulated hub as a program', () => {
 })
 
 describe('the demo', () => {
-  test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
-    const port = await freePort()
-    await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // Wait for this line, not for an open port: while the demo looks for a free port, it opens several briefly.
-    await demo.untilLine('Ctrl-C stops it')
-    await using observer = await Observer.on(port, { protocol: '3.1.1' })
-    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
-    await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
-    // The bridge can publish the hub's health, because the demo's key permits reading it.
-    await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
-    await demo.stop('SIGTERM')
-    expect(demo.end).toBe('code 0')
-  })
-
   test('with both ports configured as one that is in use, uses two others and prints them', async () => {
     const used = await listening(createServer())
     await using demo = lasting(['demo'], {
@@ -330,7 +306,7 @@ describe('the demo', () => {
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })
 
-  test('uses no broker, hub or topic of the configuration; on a named broker, it uses its own topics and leaves nothing', async () => {
+  test('connects an emulated hub to its own broker, and uses no broker or hub of the configuration; on a named broker, it uses its own topics and leaves nothing', async () => {
     await using broker = await startBroker(BROKERS[0])
     await using real = await EmulatedHub.start({ keys: { canary: [] } })
     const settings = {
@@ -342,11 +318,19 @@ describe('the demo', () => {
     await writeFile(file, JSON.stringify(settings), { mode: 0o600 })
     await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
     await observer.publish('hub2mqtt/home/state', 'online', { retain: true })
-    const environment = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_EMBEDDED_PORT: '0' }
+    const port = await freePort()
+    const environment = { HUB2MQTT_MQTT_URL: broker.url, HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) }
     await using demo = lasting(['demo', '--config', file], environment)
+    // Wait for this line, not for an open port: while the demo looks for a free port, it opens several briefly.
     await demo.untilLine('Ctrl-C stops it')
-    expect(demo.lines.join('\n')).toMatch(/mosquitto_pub -p \d+ -t 'own\/home\/app\//)
+    expect(demo.lines.join('\n')).toContain(`mosquitto_pub -p ${port} -t 'own/home/app/`)
+    await using own = await Observer.on(port, { protocol: '3.1.1' })
+    await until('the hub', () => own.last('own/home/state') === 'online')
+    await until('its apps', () => own.seen.some(({ topic }) => /^own\/home\/app\/[^/]+$/.test(topic)))
+    // The bridge can publish the hub's health, because the demo's key permits reading it.
+    await until('its health', () => own.last('own/home/health'), 30_000)
     await demo.stop('SIGTERM')
+    expect(demo.end).toBe('code 0')
     expect(observer.seen).toHaveLength(1)
     const isOff = { HUB2MQTT_HTTP_ENABLED: 'false' }
     await using onBroker = lasting(['demo', '--config', file, '--broker', broker.url], isOff)

@@ -1,7 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { afterAll } from 'vitest'
 import { perform } from '../../src/cli/perform.ts'
+
+/** Resources that are closed at the end of the file, because its tests run concurrently and share some of them. */
+export let open = new AsyncDisposableStack()
+/** Call this once in each file, because several files may run in one process. */
+export const closeAtEnd = () =>
+  afterAll(async () => {
+    await open.disposeAsync()
+    open = new AsyncDisposableStack()
+  })
 
 /** Executes a command in this process. Use only commands that exit on their own. */
 export async function performed(args: readonly string[], env: Readonly<Record<string, string>> = {}) {

@@ -1,4 +1,3 @@
-import * as v from 'valibot'
 import { describe, expect } from 'vitest'
 import { isRecord } from '../../src/base/json.ts'
 import { inPath } from '../../src/emulator/core/endpoint.ts'
@@ -29,81 +28,10 @@ const PREPARED: Partial<Record<OperationName, string>> = {
   unsetSetting: 'PUT /settings/setting/mine',
 }
 
-const USAGE = v.object({ cpu: v.number(), mem: v.number() })
-const APP = v.object({
-  id: v.string(),
-  name: v.string(),
-  version: v.string(),
-  enabled: v.boolean(),
-  autoupdate: v.boolean(),
-  state: v.picklist(['stopped', 'stopping', 'starting', 'running', 'crashed']),
-  channel: v.string(),
-  crashed: v.boolean(),
-  crashedMessage: v.nullable(v.string()),
-  updateAvailable: v.unknown(),
-  usage: USAGE,
-})
-const NOTIFICATION = v.strictObject({
-  id: v.string(),
-  ownerUri: v.string(),
-  excerpt: v.string(),
-  dateCreated: v.string(),
-})
-const SPACE = { total: v.number(), free: v.number() }
-const FLOW = { id: v.string(), enabled: v.boolean(), broken: v.boolean() }
-const CARD = v.object({ uri: v.string(), id: v.string() })
-const ANYTHING = v.record(v.string(), v.unknown())
-
-/** The forms of answers. An operation without an entry answers with `null`. */
-const ANSWERS: Partial<Record<OperationName, v.GenericSchema>> = {
-  getApps: v.record(v.string(), APP),
-  getApp: APP,
-  updateApp: APP,
-  getAppStd: v.nullable(v.string()),
-  getAppSettings: ANYTHING,
-  getAppSetting: v.unknown(),
-  getAppLocales: ANYTHING,
-  getAppUsage: USAGE,
-  ping: v.boolean(),
-  getInfo: v.object({
-    homeyVersion: v.string(),
-    hostname: v.string(),
-    platform: v.literal('local'),
-    uptime: v.number(),
-    loadavg: v.strictTuple([v.number(), v.number(), v.number()]),
-    cpus: v.array(v.object({ model: v.string() })),
-    totalmem: v.number(),
-    freemem: v.number(),
-    videoCoreTemperature: v.optional(v.number()),
-    videoCoreUndervoltage: v.optional(v.boolean()),
-    videoCoreThrottled: v.optional(v.boolean()),
-  }),
-  getMemoryInfo: v.strictObject({
-    ...SPACE,
-    types: v.record(v.string(), v.strictObject({ name: v.string(), type: v.literal('app'), size: v.number() })),
-  }),
-  getStorageInfo: v.strictObject(SPACE),
-  getSessionMe: v.strictObject({
-    type: v.literal('pat'),
-    scopes: v.array(v.string()),
-    intersectedScopes: v.array(v.string()),
-  }),
-  getVoices: v.record(v.string(), v.strictObject({ id: v.string(), name: v.string(), language: v.string() })),
-  getNotifications: v.record(v.string(), NOTIFICATION),
-  createNotification: NOTIFICATION,
-  getSettings: ANYTHING,
-  getSetting: v.unknown(),
-  scheduleBackup: v.strictObject({ id: v.string() }),
-  getOptionLastSuccessfulBackup: v.nullable(v.pipe(v.string(), v.isoTimestamp())),
-  getDevices: v.record(
-    v.string(),
-    v.object({ id: v.string(), name: v.string(), driverId: v.string(), available: v.boolean() }),
-  ),
-  getFlows: v.record(v.string(), v.object({ ...FLOW, trigger: CARD, actions: v.array(CARD) })),
-  getAdvancedFlows: v.record(v.string(), v.object({ ...FLOW, cards: ANYTHING })),
-  getLogs: v.array(v.object({ id: v.string(), uri: v.string() })),
-  getLogEntries: v.object({ values: v.array(v.object({ t: v.pipe(v.string(), v.isoTimestamp()), v: v.number() })) }),
-  getUpdates: v.strictTuple([]),
+/** Replaces every value by its type, because ids and times differ between two requests. */
+function shapeOf(value: unknown): unknown {
+  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, shapeOf(one)]))
+  return Array.isArray(value) ? value.map(shapeOf) : value === null ? null : typeof value
 }
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
@@ -121,28 +49,23 @@ async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
 }
 
 describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
-  test.each(entriesFor(flavour).map((entry) => [entry.name, entry] as const))(
-    'answers %s in the form of its answer, over REST and the realtime channel',
-    async (name, entry) => {
-      const { method, path, alias, wholeBody } = entry.endpoint
-      const form = ANSWERS[name] ?? v.null()
-      const { hub, args } = await prepared(flavour, entry)
-      const target = inPath(path).reduce((text, one) => text.replace(`:${one}`, String(args[one])), path)
-      const body = wholeBody === undefined ? args : args[wholeBody]
-      const own = flavour === 'reference' ? (alias ?? target) : target
-      const sends = method === 'POST' || method === 'PUT'
-      const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${entry.item}${own}`, sends ? { body } : {})
-      expect(answer.status).toBe(200)
-      expect(v.safeParse(form, answer.json).issues).toBeUndefined()
+  test.each(entriesFor(flavour))('answers $name in the same form over REST and the realtime channel', async (entry) => {
+    const { method, path, alias, wholeBody } = entry.endpoint
+    const { hub, args } = await prepared(flavour, entry)
+    const target = inPath(path).reduce((text, one) => text.replace(`:${one}`, String(args[one])), path)
+    const body = wholeBody === undefined ? args : args[wholeBody]
+    const own = flavour === 'reference' ? (alias ?? target) : target
+    const sends = method === 'POST' || method === 'PUT'
+    const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${entry.item}${own}`, sends ? { body } : {})
+    expect(answer.status).toBe(200)
 
-      const again = await prepared(flavour, entry)
-      const { api } = await subscribed(again.hub)
-      const message = { uri: `homey:manager:${entry.item}`, operation: name, args: again.args }
-      const [error, result] = await acknowledged(api, 'api', message)
-      expect(error).toBeNull()
-      expect(v.safeParse(form, result).issues).toBeUndefined()
-    },
-  )
+    const again = await prepared(flavour, entry)
+    const { api } = await subscribed(again.hub)
+    const message = { uri: `homey:manager:${entry.item}`, operation: entry.name, args: again.args }
+    const [error, result] = await acknowledged(api, 'api', message)
+    expect(error).toBeNull()
+    expect(shapeOf(result)).toEqual(shapeOf(answer.json))
+  })
 
   test('an operation that it lacks is refused with its own error', async () => {
     const hub = await hubOf({ flavour })

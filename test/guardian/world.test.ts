@@ -156,16 +156,6 @@ describe('an app that is removed and returns within a day', () => {
       expect(restarts(world)).toBe(0)
     },
   )
-
-  test('but is only missing from one list stays as it is on all of its topics', async () => {
-    await using world = await watching()
-    world.hub.behave('half-list', { times: 1 })
-    const before = world.observer.seen.length
-    expect(await world.request('home/cmd/refresh', '')).toMatchObject({ ok: true })
-    await world.settle()
-    const news = world.observer.seen.slice(before).filter(({ topic }) => !topic.includes('/cmd/'))
-    expect(news.filter(({ topic, text }) => text === '' || topic.endsWith('/event'))).toEqual([])
-  })
 })
 
 test.each([

@@ -334,45 +334,6 @@ test('the largest device stays far below the limit of Home Assistant', () => {
   expect(largest(withSettings)).toBeLessThan(14 * 1024)
 })
 
-describe('the check itself finds', () => {
-  const broken = (change: (root: Record<string, Record<string, Record<string, unknown>>>) => void) => {
-    const [[topic, payload] = ['', '']] = [...messages('device')].filter(([key]) => key.includes('hue'))
-    const root = JSON.parse(payload)
-    change(root)
-    return faultsOf(topic, JSON.stringify(root))
-  }
-
-  test.each<[string, Parameters<typeof broken>[0]]>([
-    ['an unknown key at the root', (root) => Object.assign(root, { extra: 1 })],
-    ['a command topic at the root', (root) => Object.assign(root, { command_topic: 'x' })],
-    ['an unknown key of the device', ({ device }) => Object.assign(device ?? {}, { colour: 'x' })],
-    ['a missing origin', (root) => Object.assign(root, { origin: {} })],
-    ['a button with a state', ({ components }) => Object.assign(components?.['restart'] ?? {}, { state_topic: 'x' })],
-    ['an update without a payload', ({ components }) => delete components?.['update']?.['payload_install']],
-    [
-      'an enum with a word of Home Assistant',
-      ({ components }) => {
-        Object.assign(components?.['state'] ?? {}, { options: ['running', 'unknown'] })
-      },
-    ],
-    ['an enum without options', ({ components }) => delete components?.['state']?.['options']],
-    ['a unique id used twice', ({ components }) => Object.assign(components?.['cpu'] ?? {}, components?.['memory'])],
-    ['an entity id', ({ components }) => Object.assign(components?.['cpu'] ?? {}, { default_entity_id: 'sensor.x' })],
-    ['a trigger without a type', ({ components }) => delete components?.['trigger_crashed']?.['type']],
-    [
-      'a trigger that would be an entity',
-      ({ components }) => Object.assign(components?.['trigger_crashed'] ?? {}, { unique_id: 'x' }),
-    ],
-    [
-      'a picture that is not on the web',
-      ({ components }) => Object.assign(components?.['update'] ?? {}, { entity_picture: '/icon.svg' }),
-    ],
-  ])('%s', (_, change) => {
-    expect(broken(() => {})).toEqual([])
-    expect(broken(change)).not.toEqual([])
-  })
-})
-
 describe('while the guardian is off', () => {
   test('none of its entities is offered, and none of its events is named', () => {
     const without = components({ guarded: false })

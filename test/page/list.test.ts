@@ -228,11 +228,6 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       looks[width] = await page.evaluate<Look>(LOOK)
       expect(await overflow(page), `${width} px`).toBeLessThanOrEqual(0)
     }
-    console.log(
-      Object.entries(looks)
-        .map(([width, { narrowest }]) => `${width}: ${narrowest}`)
-        .join(', '),
-    )
     for (const [width, { names, narrowest, faults, heights }] of Object.entries(looks)) {
       expect(names, `${width} px`).toBeGreaterThanOrEqual(Math.min(10, count))
       expect(narrowest, `the narrowest name at ${width} px`).toBeGreaterThanOrEqual(Number(width) < 375 ? 120 : 160)

@@ -1,9 +1,7 @@
-import { unpack } from './pack.ts'
-import type { Recording, Seen, Stage } from './record.ts'
+import type { Seen, Stage } from './record.ts'
 
 /** Lists the differences between recordings. Each difference names the stage, client and topic, and both values. */
-export function differences(before: Recording, after: Recording): string[] {
-  const [olds, news] = [unpack(before), unpack(after)]
+export function differences(olds: readonly Stage[], news: readonly Stage[]): string[] {
   const names = (stages: readonly Stage[]) => stages.map(({ name }) => name).join(', ')
   if (names(olds) !== names(news)) return [`the stages differ\n  before: ${names(olds)}\n  after:  ${names(news)}`]
   return olds.flatMap((old, at) => {

@@ -1,25 +1,23 @@
 /** Derives the messages for MQTT 3.1.1 subscribers from those for MQTT 5. */
 import { lineOf } from './compare.ts'
-import { pack, unpack } from './pack.ts'
-import { fold, type Messages, type Recording, type Seen, type Stage } from './record.ts'
+import { fold, type Messages, type Seen, type Stage } from './record.ts'
 
 /** Messages keyed by stage, client and topic. An empty list means that the topic has no messages. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Messages>>>>
 
-export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
-  const stages = translated(five).map(({ name, live, retained }) => {
+export function underMqtt3(five: readonly Stage[], exceptions: Exceptions): Stage[] {
+  return translated(five).map(({ name, live, retained }) => {
     const all = Object.entries(live).map(([client, topics]) => {
       const messages = Object.entries({ ...topics, ...exceptions[name]?.[client] })
       return [client, Object.fromEntries(messages.filter(([, seen]) => seen.length > 0))] as const
     })
     return { name, live: Object.fromEntries(all), retained }
   })
-  return pack('aedes', stages)
 }
 
-export function exceptionsOf(five: Recording, three: Recording): Exceptions {
+export function exceptionsOf(five: readonly Stage[], three: readonly Stage[]): Exceptions {
   const found: Record<string, Record<string, Record<string, readonly Seen[]>>> = {}
-  const seen = new Map(unpack(three).map((stage) => [stage.name, stage.live]))
+  const seen = new Map(three.map((stage) => [stage.name, stage.live]))
   for (const { name, live } of translated(five)) {
     for (const [client, derived] of Object.entries(live)) {
       const real = seen.get(name)?.[client] ?? {}
@@ -35,8 +33,8 @@ export function exceptionsOf(five: Recording, three: Recording): Exceptions {
   return found
 }
 
-function translated(five: Recording): Stage[] {
-  return unpack(five).map(({ name, live, retained }) => ({
+function translated(five: readonly Stage[]): Stage[] {
+  return five.map(({ name, live, retained }) => ({
     name,
     live: Object.fromEntries(
       Object.entries(live).map(([client, topics]) => {

@@ -5,7 +5,7 @@ import type { Messages, Recording, Seen, Stage } from './record.ts'
 /** Payloads of at least this length are stored in the table, in pieces. */
 const LONG = 120
 
-export function pack(broker: string, stages: readonly Stage[]): Recording {
+function pack(stages: readonly Stage[]): Recording {
   const table = new Map<string, readonly string[]>()
   const store = (seen: Seen): Seen => {
     if (seen.payload.length < LONG) return seen
@@ -19,7 +19,7 @@ export function pack(broker: string, stages: readonly Stage[]): Recording {
   const payloads = Object.fromEntries(
     [...table].map(([name, all]) => [name, all.map((piece) => (often.has(piece) ? nameOf(piece) : piece))]),
   )
-  return { broker, stages: packed, payloads, pieces }
+  return { broker: 'mosquitto', stages: packed, payloads, pieces }
 }
 
 export function unpack({ stages, payloads, pieces }: Recording): Stage[] {
@@ -61,8 +61,8 @@ function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen)
 }
 
 /** Prints each message and each piece on one line, for readable diffs. */
-export function print(recording: Recording): string {
-  return `${lines(recording, '')}\n`
+export function print(stages: readonly Stage[]): string {
+  return `${lines(pack(stages), '')}\n`
 }
 
 function lines(value: unknown, indent: string): string {

@@ -1,7 +1,6 @@
 import type { Client } from './client.ts'
 import { MARKER } from './marker.ts'
-import { pack } from './pack.ts'
-import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
+import { fold, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
 /** The number of round trips to wait for retained messages, because aedes mixes them with live messages. */
 const RETAINED_ROUNDS = 5
@@ -18,7 +17,7 @@ export interface RecorderOptions {
 
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #stages: Stage[] = []
+  readonly stages: Stage[] = []
   /** The number of messages in finished stages, by client. */
   readonly #done = new Map<Client, number>()
   readonly #recorded = new Set<string>()
@@ -33,12 +32,8 @@ export class Recorder {
     const clients = Object.entries(this.#options.clients)
     const live = Object.fromEntries(clients.map(([id, client]) => [id, this.#cut(id, client, lastOnly)]))
     const retained = await this.#takeDown()
-    this.#stages.push({ name, live, retained: changes(this.#retained, retained) })
+    this.stages.push({ name, live, retained: changes(this.#retained, retained) })
     this.#retained = retained
-  }
-
-  recording(broker: string): Recording {
-    return pack(broker, this.#stages)
   }
 
   #cut(id: string, client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {

@@ -1,6 +1,6 @@
 import type { BrokerKind } from '../support/brokers.ts'
 import { configOf, startHubs } from './config.ts'
-import type { Recording } from './record.ts'
+import type { Stage } from './record.ts'
 import { commands } from './stages/commands.ts'
 import { events } from './stages/events.ts'
 import { others } from './stages/others.ts'
@@ -11,7 +11,7 @@ import { restarts } from './stages/restarts.ts'
 import { start } from './stages/start.ts'
 import { Theatre } from './theatre.ts'
 
-export async function record(kind: BrokerKind): Promise<Recording> {
+export async function record(kind: BrokerKind): Promise<readonly Stage[]> {
   const hubs = await startHubs()
   await using theatre = await Theatre.open(kind, hubs)
   const url = `mqtt://127.0.0.1:${theatre.line.port}`
@@ -25,5 +25,5 @@ export async function record(kind: BrokerKind): Promise<Recording> {
   await reloads(theatre, later)
   await others(theatre)
   await restarts(theatre, later)
-  return theatre.recording(kind)
+  return theatre.recorded
 }

@@ -9,7 +9,7 @@ import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
 import { MARKER, markerOf, PING } from './marker.ts'
-import { normalise, type Recording } from './record.ts'
+import { normalise, type Stage } from './record.ts'
 import { Recorder, type RecorderOptions } from './recorder.ts'
 
 export type HubName = 'home' | 'attic'
@@ -17,8 +17,8 @@ export type HubName = 'home' | 'attic'
 const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after this many round trips without other messages. */
-const QUIET_ROUNDS = 3
-const ROUND_MS = 4
+const QUIET_ROUNDS = 2
+const ROUND_MS = 6
 /** `reach` advances the clock to timers that are due within this time. `pass` advances it further. */
 const NEAR_MS = 5_000
 /** The time after which discovery publishes a changed device again. */
@@ -244,8 +244,8 @@ export class Theatre implements AsyncDisposable {
     await this.#recorder.write(name, lastOnly)
   }
 
-  recording(kind: BrokerKind): Recording {
-    return this.#recorder.recording(kind)
+  get recorded(): readonly Stage[] {
+    return this.#recorder.stages
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

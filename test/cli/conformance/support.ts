@@ -1,11 +1,11 @@
-import { afterAll } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../../src/cli/conformance/conformance.ts'
 import type { Report } from '../../../src/cli/conformance/report.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import { closeAtEnd, open } from '../support.ts'
 import { APP, type Findings } from './plants.ts'
 
-export { APP }
+export { APP, closeAtEnd, open }
 
 export const KEY = 'key-of-the-examiner'
 /** The pauses of the examination: between two requests, between two checks of the app, and for an event. */
@@ -23,15 +23,6 @@ const APPS = [
   { id: 'com.other.app', enabled: false },
 ]
 const STORE = [{ id: APP, name: 'Rose garden', version: '2.1.0' }]
-
-/** Resources that are closed at the end of the file, because its tests run concurrently. */
-export let open = new AsyncDisposableStack()
-/** Call this once in each file, because several files may run in one process. */
-export const closeAtEnd = () =>
-  afterAll(async () => {
-    await open.disposeAsync()
-    open = new AsyncDisposableStack()
-  })
 
 export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }

@@ -1,21 +1,14 @@
-import { afterAll } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { examine, lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
 import type { Finding } from '../../../src/cli/doctor/finding.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { startBroker } from '../../support/brokers.ts'
+import { closeAtEnd, open } from '../support.ts'
+
+export { closeAtEnd, open }
 
 export const KEY = 'key-of-the-doctor'
-
-/** Resources that are closed at the end of the file, because its tests run concurrently and share some of them. */
-export let open = new AsyncDisposableStack()
-/** Call this once in each file, because several files may run in one process. */
-export const closeAtEnd = () =>
-  afterAll(async () => {
-    await open.disposeAsync()
-    open = new AsyncDisposableStack()
-  })
 
 export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0, ...options })

@@ -43,20 +43,6 @@ test('a rollout is finished by the next process after the first was killed', asy
   }
 })
 
-test('a rollout is continued by the bridge on standby when the active one ends', async () => {
-  await using fleet = await Fleet.build({ hubs: 3 })
-  const first = await fleet.bridge()
-  const second = fleet.begin()
-  await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
-  await rollOut(fleet, { pause: '20s' })
-  await answered(fleet)
-  await first.stop()
-  await until('the other one', () => second.lines.some((line) => line.includes('rollout running')))
-  const end = await passUntil(fleet, 't', ({ state }) => state !== 'running')
-  expect(end).toMatchObject({ state: 'done', done: 3, failed: [] })
-  expect(restarts(fleet)).toEqual([1, 1, 1])
-})
-
 test('a record that is found while rollouts are not allowed stays unchanged until a reload allows them', async () => {
   await using fleet = await Fleet.build({ hubs: 2, config: { commands: {} } })
   const apps = [...fleet.hubs.keys()].map((hub) => ({ hub, app: APP, enabled: true }))

@@ -17,42 +17,30 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect([...waves].filter((hubs) => ['h0', 'h1,h2,h3', 'h4'].includes(hubs))).toEqual(['h0', 'h1,h2,h3', 'h4'])
     for (const { current, done } of records) expect(current.length).toBeLessThanOrEqual(done === 0 ? 1 : 3)
   })
-
-  test('a canary that fails ends the rollout, and nothing else is restarted', async () => {
-    await using fleet = await Fleet.open({ broker, hubs: 3 })
-    fleet.hub('h0').behave('answer-status', { status: 503, operation: 'restartApp' })
-    await rollOut(fleet, { stop_after_failures: 5 })
-    const end = await ended(fleet)
-    expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed', done: 0 })
-    expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'hub_failed' }])
-    expect(restarts(fleet).slice(1)).toEqual([0, 0])
-  })
-
-  test.for<[string, (fleet: Fleet) => void]>([
-    ['is seen', (fleet) => fleet.hub('h0').crash(APP)],
-    ['shows only in the crash count', (fleet) => fleet.hub('h0').change(APP, { crashedCount: 7 })],
-  ])('an app whose crash within the pause %s has failed', async ([, happens]) => {
-    await using fleet = await Fleet.open({ broker, hubs: 3 })
-    await rollOut(fleet, { pause: '1h' })
-    await answered(fleet)
-    happens(fleet)
-    const end = await ended(fleet)
-    expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed' })
-    expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'crashed' }])
-    expect(restarts(fleet)).toEqual([1, 0, 0])
-  })
 })
 
-test('a rollout counts failures after the canary, and ends at the limit', async () => {
-  await using fleet = await Fleet.open({ hubs: 7 })
-  for (const name of ['h1', 'h3', 'h4']) {
-    fleet.hub(name).behave('answer-status', { status: 503, operation: 'restartApp' })
-  }
-  await rollOut(fleet, { batch: 2, stop_after_failures: 2 })
+test('a canary that fails ends the rollout, and nothing else is restarted', async () => {
+  await using fleet = await Fleet.open({ hubs: 3 })
+  fleet.hub('h0').behave('answer-status', { status: 503, operation: 'restartApp' })
+  await rollOut(fleet, { stop_after_failures: 5 })
   const end = await ended(fleet)
-  expect(end).toMatchObject({ state: 'stopped', reason: 'failures', done: 2 })
-  expect(end.failed.map(({ hub }) => hub).sort()).toEqual(['h1', 'h3', 'h4'])
-  expect(restarts(fleet).slice(5)).toEqual([0, 0])
+  expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed', done: 0 })
+  expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'hub_failed' }])
+  expect(restarts(fleet).slice(1)).toEqual([0, 0])
+})
+
+test.for<[string, (fleet: Fleet) => void]>([
+  ['is seen', (fleet) => fleet.hub('h0').crash(APP)],
+  ['shows only in the crash count', (fleet) => fleet.hub('h0').change(APP, { crashedCount: 7 })],
+])('an app whose crash within the pause %s has failed', async ([, happens]) => {
+  await using fleet = await Fleet.open({ hubs: 3 })
+  await rollOut(fleet, { pause: '1h' })
+  await answered(fleet)
+  happens(fleet)
+  const end = await ended(fleet)
+  expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed' })
+  expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'crashed' }])
+  expect(restarts(fleet)).toEqual([1, 0, 0])
 })
 
 test('a cancelled rollout ends after the steps in progress', async () => {
@@ -66,9 +54,6 @@ test('a cancelled rollout ends after the steps in progress', async () => {
   const end = await ended(fleet)
   expect(end).toMatchObject({ state: 'cancelled', reason: 'cancelled', done: 1, failed: [] })
   expect(restarts(fleet)).toEqual([1, 0, 0, 0])
-  const again = await fleet.ask('rollout-cancel', { transaction: 't' })
-  expect(again.data).toEqual({ transaction: 't', state: 'cancelled', done: 1, total: 4 })
-  expect((await fleet.ask('rollout-cancel', { transaction: 'u' })).error?.code).toBe('invalid_payload')
 })
 
 test('an update is installed the same way', async () => {

@@ -34,8 +34,9 @@ test('every sample app describes itself in two languages', async () => {
   }
 })
 
-test('a new hub runs five sample apps, which clients and other apps can use, and offers an update and more apps', async () => {
-  const { hub, runs } = await hubOf({})
+test('a new hub runs five sample apps, which clients and other apps can use, offers an update and more apps, and keeps them in its data folder', async () => {
+  const data = folder()
+  const { hub, runs, stop } = await hubOf({ data })
   for (const id of hub.apps.keys()) await runs(id)
   expect([...hub.apps.keys()]).toHaveLength(5)
   const listed = (await ask(hub, 'GET /apps/app')).text
@@ -72,23 +73,18 @@ test('a new hub runs five sample apps, which clients and other apps can use, and
   expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
   expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
   await runs('io.bramblewood.blinds')
-})
 
-test('a data folder keeps apps, their settings and notifications, from one run to the next', async () => {
-  const data = folder()
-  const first = await hubOf({ data })
-  await ask(first.hub, `PUT /apps/app/${HUE}/setting/transition`, { body: { value: 250 } })
-  await ask(first.hub, `PUT /apps/app/${PUMP}/disable`)
-  await ask(first.hub, `DELETE /apps/app/${METER}`)
-  const { id } = first.hub
-  await first.stop()
-  const second = await hubOf({ data })
-  expect(second.hub.id).toBe(id)
-  await second.runs(HUE)
-  expect([...second.hub.apps.keys()][0]).toBe(HUE)
-  expect(second.hub.apps.has(METER)).toBe(false)
-  expect(second.hub.apps.get(PUMP)).toMatchObject({ enabled: false, state: 'stopped' })
-  expect((await ask(second.hub, `GET /apps/app/${HUE}/setting/transition`)).json).toBe(250)
+  await ask(hub, `PUT /apps/app/${HUE}/setting/transition`, { body: { value: 250 } })
+  await ask(hub, `PUT /apps/app/${PUMP}/disable`)
+  await ask(hub, `DELETE /apps/app/${METER}`)
+  await stop()
+  const next = await hubOf({ data })
+  expect(next.hub.id).toBe(hub.id)
+  await next.runs(HUE)
+  expect([...next.hub.apps.keys()][0]).toBe(HUE)
+  expect(next.hub.apps.has(METER)).toBe(false)
+  expect(next.hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', enabled: false, state: 'stopped' })
+  expect((await ask(next.hub, `GET /apps/app/${HUE}/setting/transition`)).json).toBe(250)
 })
 
 test("a user's app runs in its own folder, in place of the samples", async () => {

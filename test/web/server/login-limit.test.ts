@@ -78,13 +78,20 @@ it.each([
   ['after other addresses that it writes itself', (n: number) => `9.9.9.${n}, 1.2.3.4`, '1.2.3.4'],
   ['at the start of a chain of trusted proxies', () => '192.0.2.1, 10.0.0.5', '192.0.2.1'],
   ['as no address at all', (n: number) => `unknown-${n}`, 'nonsense'],
-])('five wrong passwords lock an address out, in any spelling: %s', async (_, spelling, plain) => {
-  const { ask } = await openDoor({ env })
+])('five wrong passwords lock an address out for 30 seconds, in any spelling: %s', async (_, spelling, plain) => {
+  const clock = new FakeClock()
+  const { ask } = await openDoor({ env, clock })
   const attempt = (password: string, from: string) =>
     ask('/api/login', credentials(password, { 'x-forwarded-for': from }))
+  for (let n = 0; n < 4; n += 1) expect((await attempt('wrong', spelling(n))).status).toBe(401)
+  // The right password gives an address its five attempts back.
+  expect((await attempt(PASSWORD, plain)).status).toBe(204)
   for (let n = 0; n < 5; n += 1) expect((await attempt('wrong', spelling(n))).status).toBe(401)
-  expect((await attempt(PASSWORD, plain)).status).toBe(429)
+  const refused = await attempt(PASSWORD, plain)
+  expect(refused).toMatchObject({ status: 429, code: 'tries', headers: { 'retry-after': '30' } })
   expect((await attempt(PASSWORD, '2001:db8:1:3::1')).status).toBe(204)
+  await clock.advance(30_000)
+  expect((await attempt(PASSWORD, plain)).status).toBe(204)
 })
 
 describe('an address', () => {
