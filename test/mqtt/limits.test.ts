@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { Mosquitto } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+import { settled, startAedes, startLink } from './support.ts'
 
 describe('a broker that lacks what the bridge needs', () => {
   // `properties` are the bytes of the CONNACK's properties. `connack` is a reason code that refuses the connection.
@@ -63,19 +61,4 @@ test('a link is busy while it is connected and more than 1,000 messages wait', a
   expect(bridge.link.isBusy).toBe(true)
   await settled(bridge)
   expect(bridge.link.isBusy).toBe(false)
-})
-
-describe.skipIf(withoutMosquitto)('Mosquitto', () => {
-  test('works with its smallest limits', async () => {
-    const config = ['max_inflight_messages 1', 'max_topic_alias 0', 'max_qos 1', 'max_queued_messages 100']
-    await using broker = await Mosquitto.start({ config })
-    await using observer = await Observer.on(broker.port)
-    await using bridge = startLink({ url: broker.url })
-    for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
-    await settled(bridge)
-    await until('online', () => observer.last('b/state') === 'online')
-    await observer.publish('b/x/cmd/one', '')
-    await until('a command', () => bridge.messages.length === 1)
-    expect(bridge.link.status()).toMatchObject({ protocol: '5', probe: 'ok', reconnects: 0 })
-  })
 })

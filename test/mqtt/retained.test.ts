@@ -93,23 +93,16 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
 })
 
 describe.concurrent('a read-back', () => {
-  test('subscribes once, however long the broker takes to send all that it holds', async () => {
-    const topics = Array.from({ length: 12 }, (_, i) => `b/app/${i}`)
+  test('subscribes once and lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
+    const topics = Array.from({ length: 5 }, (_, i) => `b/app/${i}`)
     const retained = (filter: string) => (filter === 'b/app/+' ? topics : [])
-    await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
-    await using bridge = startLink({ url: broker.url })
-    await settled(bridge)
-    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
-    expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
-    expect(bridge.unowned()).toEqual(topics.toSorted())
-  })
-
-  test('lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
-    const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2', 'b/app/3'] : [])
     await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 300 })
     await settled(bridge)
     expect(broker.connects).toBe(1)
+    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
+    expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
+    expect(bridge.unowned()).toEqual(topics)
     await using silent = await RawBroker.start({
       echoes: true,
       suback: (filter) => (filter === 'b/app/+' ? undefined : 1),
