@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import collector from '@vitest/coverage-v8'
 
 /** Moves the written files to a new folder, away from children that are still writing. Returns the folder. */
-export async function takeWritten(folder: string): Promise<string> {
+async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
   const copied = join(dirname(folder), randomUUID())
   await rename(folder, copied)
