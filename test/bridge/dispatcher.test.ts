@@ -21,6 +21,9 @@ describe('an answer', () => {
     for (const responseTopic of ['me/answers', ...spoken]) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
     expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', ...Array(3).fill('b/bridge/result/ping')])
+    desk.world.policy = { ...desk.world.policy, response_topics: [] }
+    for (const responseTopic of ['homeassistant/x', 'x']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
+    expect(desk.sent.slice(4).map(({ topic }) => topic)).toEqual(['b/bridge/result/ping', 'x'])
   })
 
   test('that is too large is replaced with an error', async ({ desk }) => {

@@ -56,14 +56,3 @@ test('an app whose id contains the API key is in no topic, and is logged once wi
   expect(said).toHaveLength(1)
   expect(world.bridge.lines.join('')).not.toContain(key)
 })
-
-test('an app whose id contains a token that a reload adds is removed without an event', async () => {
-  const token = 'com.token-of-a-script'
-  const app = `${token}.app`
-  await using world = await World.start({ hub: { apps: [{ id: 'com.example.good' }, { id: app }] } })
-  await until('the app', () => world.state(app) !== undefined)
-  world.bridge.reload(`http: {tokens: {script: {token: ${token}, access: read}}}\n`)
-  await until('its end', () => world.state(app) === undefined)
-  await world.settle()
-  expect(world.events(app)).toEqual([])
-})
