@@ -129,6 +129,23 @@ test('an older bridge that is reported offline gets a second to answer', async (
   expect(younger.role).toBe('undecided')
 })
 
+test('an older bridge gets a minute to come back if this one has also been cut off and finds the state offline', async () => {
+  const room = new Room()
+  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
+  elder.connected(false)
+  younger.connected(true)
+  await room.clock.advance(0)
+  younger.connected(true, true)
+  await room.clock.advance(60_000)
+  expect(younger.role).toBe('standby')
+  room.leave(elder)
+  younger.connected(true, true)
+  await room.clock.advance(59_999)
+  expect(younger.role).toBe('standby')
+  await room.clock.advance(1)
+  expect(younger.role).toBe('undecided')
+})
+
 test('bridges answer a request once, without a loop', async () => {
   const room = new Room()
   const members = ['a', 'b', 'c', 'd'].map((name) => room.join(name, EARLY))

@@ -204,12 +204,4 @@ describe('a call', () => {
     await expect(call('GET x')).rejects.toMatchObject({ code: 'nonsense' })
     await expect(call('POST x')).rejects.toMatchObject({ code: 'no_answer' })
   })
-
-  test('that only reads is repeated once after a connection was cut, and a write never', async () => {
-    const { call, seen } = await client(({ socket }) => socket.destroy())
-    await expect(call('GET x')).rejects.toMatchObject({ code: 'no_answer' })
-    expect(seen).toHaveLength(2)
-    await expect(call('POST x')).rejects.toMatchObject({ code: 'no_answer' })
-    expect(seen).toHaveLength(3)
-  })
 })
