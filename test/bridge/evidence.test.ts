@@ -288,7 +288,7 @@ describe("the hub's logs", () => {
   const open = async (flavour: Flavour = 'older') => {
     const clock = new FakeClock(Date.now())
     const emulated = await emulate({ flavour, keys: { key: ['hub.app.readonly', 'hub.insights.readonly'] } })
-    const watched = hold(emulated.url, { realtime: false })
+    const watched = hold(emulated.url, { realtime: false, timeoutMs: 60_000 })
     await listed(watched)
     emulated.forgetRequests()
     const { hub } = watched
@@ -408,6 +408,7 @@ describe("the hub's logs", () => {
 
   test.each(['getLogs', 'getLogEntries'] as const)(
     'are replaced by the samples of the bridge, before the command expires, if the hub is silent on %s',
+    { timeout: 10_000 },
     async (operation) => {
       const { clock, emulated, own, history, asked } = await open()
       emulated.behave('never-answer', { operation })

@@ -5,11 +5,11 @@ import { RawBroker } from './raw-broker.ts'
 import { settled, startAedes, startLink } from './support.ts'
 
 describe('a broker that lacks what the bridge needs', () => {
-  // `properties` are the bytes of the CONNACK's properties. `connack` is a reason code that refuses the connection.
+  // `connack` is a reason code that refuses the connection.
   test.each([
-    ['retained messages', { properties: [0x25, 0] }],
-    ['QoS 1', { properties: [0x24, 0] }],
-    ['subscriptions with wildcards', { properties: [0x28, 0] }],
+    ['retained messages', { properties: { retainAvailable: false } }],
+    ['QoS 1', { properties: { maximumQoS: 0 } }],
+    ['subscriptions with wildcards', { properties: { wildcardSubscriptionAvailable: false } }],
     ['retained messages', { connack: 0x9a }],
     ['QoS 1', { connack: 0x9b }],
   ])('is named in the log with the missing feature: %s %j', async (lack, options) => {
@@ -35,7 +35,7 @@ describe('a broker that lacks what the bridge needs', () => {
 })
 
 test('a broker that accepts one message at a time gets the second one only after it has acknowledged the first', async () => {
-  await using broker = await RawBroker.start({ properties: [0x21, 0, 1], echoes: true, ackAfterMs: 5 })
+  await using broker = await RawBroker.start({ properties: { receiveMaximum: 1 }, echoes: true, ackAfterMs: 5 })
   await using bridge = startLink({ url: broker.url, retainedFilters: ['b/app/+', 'b/state', 'b/x/+', 'b/y/+'] })
   for (let i = 0; i < 20; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
   for (let i = 0; i < 20; i += 1) bridge.link.send('b/event', String(i))
