@@ -31,7 +31,8 @@ test('a name that contains an API key is recognised, however often and in whatev
 })
 
 test('other names are not recognised; keys shorter than eight characters are not searched for', () => {
-  fc.assert(fc.property(fc.string(), (name) => !keysOf('0123456789abcdef~').areIn(name)))
+  const keys = keysOf('0123456789abcdef~')
+  fc.assert(fc.property(fc.string(), (name) => !keys.areIn(name)))
   for (const name of ['%', '%%41', '%FF%FE', '%E0%A4%A', '%'.repeat(5_000), `%${'25'.repeat(500_000)}41`])
     expect(keysOf(KEY).areIn(name)).toBe(false)
   expect(keysOf('short').areIn('com.short.app')).toBe(false)

@@ -83,7 +83,7 @@ test('whatever reads and writes run in between, a write never runs twice within 
         await turn()
       }
     }),
-    { numRuns: runs(20) },
+    { numRuns: runs(10) },
   )
 })
 
@@ -118,7 +118,7 @@ test.each(BROKERS)(
         expect(replayed).toHaveLength(commands.length - distinct)
         expect(world.hub.requests.filter(({ method }) => ['PUT', 'POST'].includes(method))).toHaveLength(distinct)
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   },
 )
