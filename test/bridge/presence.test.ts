@@ -222,29 +222,6 @@ test.concurrent.for(['crashed', 'recovered'])(
   },
 )
 
-test.concurrent('of two bridges that start at the same moment one is active, and the other one leaves nothing behind', async ({
-  world,
-}) => {
-  const { observer, broker } = world
-  await world.bridge.stop()
-  const first = world.startBridge()
-  const second = await secondBridge(world)
-  await settled(second.bridge)
-  await until('the first to notice', () => complaints(first).length > 0)
-  await until('the health', () => problems(observer).some((text) => text.endsWith('this one stands by')))
-  const active = first.lines.some((line) => line.includes('this one started first')) ? 'home' : 'attic'
-  const idle = active === 'home' ? 'attic' : 'home'
-  const deadline = performance.now() + 10_000
-  const left = async () =>
-    [...(await retainedOn(broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${idle}/`))
-  while ((await left()).length > 0) if (performance.now() > deadline) throw new Error(`left: ${await left()}`)
-  const { app } = world
-  const answers = observer.texts(`hub2mqtt/${active}/app/${app}/result/restart`).length
-  expect((await answerTo(world, `${active}/app/${app}/cmd/restart`)).ok).toBe(true)
-  await answerTo(world, 'bridge/cmd/ping')
-  expect(observer.texts(`hub2mqtt/${active}/app/${app}/result/restart`)).toHaveLength(answers + 1)
-})
-
 test.skipIf(mosquittoPath === undefined)(
   'the first bridge stays active when the broker restarts under both',
   { concurrent: true },
