@@ -22,18 +22,6 @@ describe.concurrent('a call', () => {
     ).toMatchObject({ ok: true, data: null })
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
-
-  test('reaches a manager that has no commands, and reports a permission that the key lacks', async ({
-    emulate,
-    hold,
-  }) => {
-    const keys = { key: ['homey.app', 'homey.notifications.readonly'] }
-    const desk = await openDesk({ hub: { keys } }, { emulate, hold })
-    const path = '/notification'
-    expect(await call(desk, { item: 'notifications', path })).toMatchObject({ ok: true, data: {} })
-    const answer = await call(desk, { item: 'notifications', method: 'POST', path, body: { excerpt: 'Hi' } })
-    expect(answer).toMatchObject({ ok: false, error: { code: 'forbidden', status: 403 } })
-  })
 })
 
 describe.concurrent('a call reaches no further than other commands', () => {

@@ -5,30 +5,6 @@ import { RawBroker } from './raw-broker.ts'
 import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
-  test('a bridge that restarts sends nothing that the broker has', async ({ broker }) => {
-    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
-    const fill = (link: { hold(topic: string, payload: string): void }) => {
-      for (let i = 0; i < 500; i += 1) link.hold(`b/app/${i}`, JSON.stringify({ id: i, name: 'Büro ☀' }))
-    }
-    await using first = startLink({ url: broker.url })
-    fill(first.link)
-    await settled(first)
-    await first.link.close({ deadlineMs: 2000 })
-    const before = observer.seen.length
-    expect(before).toBe(500)
-
-    // Hold the same messages before, during and after the read-back.
-    await using second = startLink({ url: broker.url, onConnected: fill })
-    fill(second.link)
-    await settled(second)
-    await using third = startLink({ url: broker.url, clientId: 'other' })
-    await settled(third)
-    fill(third.link)
-    expect(third.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes: 1 })
-    expect(second.link.status().publishes).toBe(1)
-    expect(observer.seen.length).toBe(before)
-  })
-
   test.for(['5', '3.1.1'] as const)(
     'everything is sent again under MQTT %s when the broker forgot it',
     async (protocol, { broker }) => {
