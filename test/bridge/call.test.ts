@@ -42,7 +42,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('apps that configuration hides are neither listed nor reached', async () => {
+  test('apps that configuration hides are neither listed nor reached, and not on MQTT at all', async () => {
     await using world = await World.start({
       env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
       hub: { apps: [{ id: 'the.app' }, { id: 'the.hidden' }] },
@@ -59,6 +59,12 @@ describe.concurrent('a call reaches no further than other commands', () => {
     ]) {
       expect((await ask(payload)).error?.code, JSON.stringify(payload)).toBe('unknown_app')
     }
+    world.hub.crash('the.hidden')
+    expect((await world.request('home/app/the.hidden/cmd/get')).error?.code).toBe('unknown_app')
+    for (const payload of ['', '{"filter":{"id":"the.hidden"}}'])
+      expect((await world.request('home/cmd/get-apps', payload)).data).not.toHaveProperty(['the.hidden'])
+    const isPublished = ({ topic }: { topic: string }) => /the\.hidden(?!\/(cmd|result)\/)/.test(topic)
+    expect(world.observer.seen.filter(isPublished)).toEqual([])
     const paths = world.hub.requests.map(({ path }) => path)
     expect(paths.filter((path) => path.includes('the.hidden') || path.includes('store'))).toEqual([])
   })

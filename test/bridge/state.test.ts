@@ -27,25 +27,6 @@ describe.concurrent('a subscriber', () => {
   })
 })
 
-describe.concurrent('an app that configuration leaves out', () => {
-  test('is not on MQTT at all: no state, no event, no command', async () => {
-    await using world = await World.start({ env: { APPS_EXCLUDE: 'com.athom.*' } })
-    const app = 'com.athom.hue'
-    expect(world.hub.apps.has(app)).toBe(true)
-    world.hub.crash(app)
-    expect((await world.request(`home/app/${app}/cmd/get`)).error?.code).toBe('unknown_app')
-    const all = await world.request('home/cmd/get-apps')
-    expect(Object.keys(all.data ?? {})).toHaveLength(world.hub.apps.size - 1)
-    expect((await world.request('home/cmd/get-apps', '{"filter":{"id":"com.athom.hue"}}')).data).toEqual({})
-    expect(
-      world.observer.seen.filter(
-        ({ topic }) =>
-          topic.startsWith(`hub2mqtt/home/app/${app}`) && !topic.includes('/cmd/') && !topic.includes('/result/'),
-      ),
-    ).toEqual([])
-  })
-})
-
 test.concurrent('a published setting that cannot be published with its current value is a problem until it can', async () => {
   const id = 'com.example.app'
   await using world = await World.start({
