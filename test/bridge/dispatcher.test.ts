@@ -228,6 +228,19 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
+  test('while it runs is not executed either, unless it is for another app, another command or another transaction', async ({
+    desk,
+  }) => {
+    const transactions = ['1', '"1"', '1', '2', '1']
+    const topics = [app('restart'), app('restart', 'another.app'), app('disable')]
+    for (const topic of topics)
+      for (const transaction of transactions) desk.hand(topic, `{"transaction":${transaction}}`)
+    await until('all', () => desk.sent.length === topics.length * transactions.length)
+    expect(desk.sent.filter(({ answer }) => answer['replayed'] === true)).toHaveLength(topics.length * 2)
+    expect(desk.sent.filter(({ answer }) => answer['ok'] !== true)).toEqual([])
+    expect(desk.writes().sort()).toEqual([...Array(3).fill('disableApp'), ...Array(6).fill('restartApp')])
+  })
+
   test('without a transaction is a new one, unless the broker redelivers it', async ({ desk }) => {
     for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })
     expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, undefined, true])
