@@ -3,23 +3,6 @@ import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
 import { test } from '../support/world-test.ts'
 
-const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line))
-const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')
-
-test.concurrent('the audit is written at any log level, and records each change of the level', async () => {
-  await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-  expect(await world.request('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
-  await world.request(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
-  await world.request(`home/app/${world.app}/cmd/disable`, '{"transaction":"t2"}')
-  await world.request('bridge/cmd/ping')
-  expect(audits(world)).toMatchObject([
-    { command: 'log-level', hub: null, app: null, transaction: null, outcome: 'ok' },
-    { command: 'restart', hub: 'home', app: world.app, transaction: 't1', outcome: 'ok' },
-    { command: 'disable', hub: 'home', app: world.app, transaction: 't2', outcome: 'not_allowed' },
-  ])
-  expect(lines(world).find(({ msg }) => msg === 'log level changed')).toMatchObject({ log_level: 'fatal' })
-})
-
 test.concurrent('a refused raw value is not read as an envelope, so no part of it is published or logged', async () => {
   await using world = await World.start({ env: { COMMANDS_DENY: 'set-setting' } })
   const { app, observer, bridge } = world
@@ -71,12 +54,13 @@ describe.concurrent('the API key', () => {
     expect(bridge.lines.filter((line) => line.includes(part))).toEqual([])
   })
 
-  test('is as secret if a reload set it', async () => {
-    const other = 'another-key-for-tests'
-    const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
-    await using world = await World.start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })
-    world.bridge.reload(file(other))
-    await world.request(`home/app/${world.app}/cmd/set-setting/echo`, JSON.stringify(other))
-    expect((await world.request(`home/app/${world.app}/cmd/get-setting/echo`)).data).toBe('***')
+  test("is not in the hub's own record of an app, which is answered up to 1 MiB", async () => {
+    await using world = await World.start({
+      hub: { apps: [{ id: 'the.app', record: { icon: `/x?key=${KEY}`, exitSignal: 'SIGKILL' } }] },
+    })
+    const ask = () => world.request('home/app/the.app/cmd/get', '{"raw":true}')
+    expect((await ask()).data).toMatchObject({ raw: { icon: '/x?key=***', exitSignal: 'SIGKILL' } })
+    world.hub.change('the.app', { novelty: 'x'.repeat(1024 * 1024) }, { silent: true })
+    expect(await ask()).toMatchObject({ ok: false, error: { code: 'hub_failed' } })
   })
 })

@@ -22,27 +22,6 @@ describe.concurrent('a call', () => {
     ).toMatchObject({ ok: true, data: null })
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
-
-  test('reaches a manager that has no commands, and reports a permission that the key lacks', async () => {
-    const desk = await openDesk({ hub: { keys: { key: ['homey.app', 'homey.notifications.readonly'] } } })
-    const path = '/notification'
-    expect(await call(desk, { item: 'notifications', path })).toMatchObject({ ok: true, data: {} })
-    const answer = await call(desk, { item: 'notifications', method: 'POST', path, body: { excerpt: 'Hi' } })
-    expect(answer).toMatchObject({ ok: false, error: { code: 'forbidden', status: 403 } })
-  })
-
-  test('is limited by a list that a reload replaces', async () => {
-    const only = (item: string) => `commands: {allow: [hub/call], call: [{item: ${item}, methods: [GET]}]}\n`
-    await using world = await World.start({ file: only('apps') })
-    const code = async (payload: object) => (await world.request(TOPIC, JSON.stringify(payload))).error?.code ?? 'ok'
-    const list = { item: 'apps', path: '/app' }
-    expect(await code(list)).toBe('ok')
-    expect(await code({ ...RESTART, path: `/app/${world.app}/restart` })).toBe('not_allowed')
-    world.bridge.reload(only('system'))
-    expect(await code(list)).toBe('not_allowed')
-    expect(await code({ item: 'system', path: '/ping' })).toBe('ok')
-    expect(world.hub.requests.map(({ operation }) => operation)).not.toContain('restartApp')
-  })
 })
 
 describe.concurrent('a call reaches no further than other commands', () => {
@@ -53,14 +32,17 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('a call that the key does not permit is not sent, and the missing permission is named', async () => {
-    const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
+  test('a call that the key does not permit is not sent, and the missing permission is named', async ({
+    emulate,
+    hold,
+  }) => {
+    const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } }, { emulate, hold })
     const error = { code: 'forbidden', message: 'The API key lacks hub.app.' }
     expect(await call(desk, RESTART)).toMatchObject({ error })
     expect(desk.writes()).toEqual([])
   })
 
-  test('apps that configuration hides are neither listed nor reached', async () => {
+  test('apps that configuration hides are neither listed nor reached, and not on MQTT at all', async () => {
     await using world = await World.start({
       env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
       hub: { apps: [{ id: 'the.app' }, { id: 'the.hidden' }] },
@@ -77,6 +59,12 @@ describe.concurrent('a call reaches no further than other commands', () => {
     ]) {
       expect((await ask(payload)).error?.code, JSON.stringify(payload)).toBe('unknown_app')
     }
+    world.hub.crash('the.hidden')
+    expect((await world.request('home/app/the.hidden/cmd/get')).error?.code).toBe('unknown_app')
+    for (const payload of ['', '{"filter":{"id":"the.hidden"}}'])
+      expect((await world.request('home/cmd/get-apps', payload)).data).not.toHaveProperty(['the.hidden'])
+    const isPublished = ({ topic }: { topic: string }) => /the\.hidden(?!\/(cmd|result)\/)/.test(topic)
+    expect(world.observer.seen.filter(isPublished)).toEqual([])
     const paths = world.hub.requests.map(({ path }) => path)
     expect(paths.filter((path) => path.includes('the.hidden') || path.includes('store'))).toEqual([])
   })

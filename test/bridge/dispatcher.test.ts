@@ -21,6 +21,9 @@ describe('an answer', () => {
     for (const responseTopic of ['me/answers', ...spoken]) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
     expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', ...Array(3).fill('b/bridge/result/ping')])
+    desk.world.policy = { ...desk.world.policy, response_topics: [] }
+    for (const responseTopic of ['homeassistant/x', 'x']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
+    expect(desk.sent.slice(4).map(({ topic }) => topic)).toEqual(['b/bridge/result/ping', 'x'])
   })
 
   test('that is too large is replaced with an error', async ({ desk }) => {
@@ -223,6 +226,19 @@ describe('the same command again', () => {
     }
     expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, true, true, undefined])
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
+  })
+
+  test('while it runs is not executed either, unless it is for another app, another command or another transaction', async ({
+    desk,
+  }) => {
+    const transactions = ['1', '"1"', '1', '2', '1']
+    const topics = [app('restart'), app('restart', 'another.app'), app('disable')]
+    for (const topic of topics)
+      for (const transaction of transactions) desk.hand(topic, `{"transaction":${transaction}}`)
+    await until('all', () => desk.sent.length === topics.length * transactions.length)
+    expect(desk.sent.filter(({ answer }) => answer['replayed'] === true)).toHaveLength(topics.length * 2)
+    expect(desk.sent.filter(({ answer }) => answer['ok'] !== true)).toEqual([])
+    expect(desk.writes().sort()).toEqual([...Array(3).fill('disableApp'), ...Array(6).fill('restartApp')])
   })
 
   test('without a transaction is a new one, unless the broker redelivers it', async ({ desk }) => {

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Evidence } from '../../src/bridge/evidence.ts'
 import { usageHistory } from '../../src/bridge/hub-history.ts'
 import { limitLargeReads } from '../../src/bridge/hub-state.ts'
@@ -7,6 +7,7 @@ import { CRASH, type Crash, MAX_CRASH_BYTES } from '../../src/contract/crash.ts'
 import type { Flavour } from '../../src/emulator/records.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
 import { commandOf } from '../guardian/stand.ts'
+import { anApp, emulate, hold, listed } from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { retainedOn } from '../support/observer.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -277,40 +278,30 @@ test('the reads of evidence are allowed under read_only with the least scope, an
   expect(hub.requests.filter(({ operation }) => operation !== 'getApps')).toEqual([])
   expect((await world.request(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
   expect((await world.request('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
+  hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.insights.readonly'] })
+  await world.request('home/cmd/refresh')
+  expect((await world.request(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ source: 'hub' })
 })
 
 describe("the hub's logs", () => {
-  const USAGE = v.object({
-    resolution_seconds: v.number(),
-    cpu_percent: v.array(v.tuple([v.number(), v.number()])),
-    memory_bytes: v.array(v.tuple([v.number(), v.number()])),
-    source: v.string(),
-  })
-  const INSIGHTS = 'hub.insights.readonly'
-  const start = async (scopes: readonly string[] = [INSIGHTS], flavour: Flavour = 'older') => {
-    const world = await World.start({
-      broker: BROKER,
-      env: { COMMANDS_READ_ONLY: 'true' },
-      hub: { flavour, keys: { [KEY]: ['hub.app.readonly', ...scopes] } },
-    })
-    await until('its usage', () => world.state(world.app)?.['memory_bytes'])
-    world.hub.forgetRequests()
-    return world
+  /** Opens a hub with an app of which the bridge has only one sample. */
+  const open = async (flavour: Flavour = 'older') => {
+    const clock = new FakeClock(Date.now())
+    const emulated = await emulate({ flavour, keys: { key: ['hub.app.readonly', 'hub.insights.readonly'] } })
+    const watched = hold(emulated.url, { realtime: false, timeoutMs: 60_000 })
+    await listed(watched)
+    emulated.forgetRequests()
+    const { hub } = watched
+    const app = anApp(emulated)
+    const largeReads = limitLargeReads(clock)
+    const points = [[Math.floor(clock.now() / 1000), 7]] as const
+    const own = { resolution_seconds: 60, cpu_percent: points, memory_bytes: points, source: 'bridge' } as const
+    const history = (hours = 24) =>
+      usageHistory({ hub, app, hours, own, largeReads, clock, deadline: clock.elapsed() + 10_000 })
+    const asked = () =>
+      emulated.requests.flatMap(({ operation }) => (operation?.startsWith('getLog') ? [operation] : []))
+    return { clock, emulated, app, known: hub.apps.all.get(app), own, history, asked }
   }
-  const history = async (world: World, hours: number) =>
-    v.parse(USAGE, (await world.request(`home/app/${world.app}/cmd/get-history`, JSON.stringify({ hours }))).data)
-  const asked = ({ hub }: World) =>
-    hub.requests.flatMap(({ operation }) => (operation?.startsWith('getLog') ? [operation] : []))
-
-  let older: World
-  beforeAll(async () => {
-    older = await start()
-  })
-  beforeEach(() => {
-    older.hub.behaveWell()
-    older.hub.forgetRequests()
-  })
-  afterAll(() => older[Symbol.asyncDispose]())
 
   test.each([
     ['older', 1, 60],
@@ -319,18 +310,17 @@ describe("the hub's logs", () => {
     ['self-hosted', 30, 3600],
     ['older', 168, 3600],
   ] as const)('of the %s kind give %d hours, every %d s, with three requests', async (flavour, hours, seconds) => {
-    await using own = flavour === 'older' ? undefined : await start([INSIGHTS], flavour)
-    const world = own ?? older
-    const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
+    const { clock, known, history, asked } = await open(flavour)
+    const { cpu_percent, memory_bytes, ...rest } = await history(hours)
     expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
     for (const points of [cpu_percent, memory_bytes]) {
       expect(points.length).toBeGreaterThanOrEqual((hours * 3600) / seconds - 1)
       expect(points.length).toBeLessThanOrEqual((hours * 3600) / seconds + 1)
-      expect(points[0]?.[0]).toBeGreaterThanOrEqual(Math.floor(world.clock.now() / 1000) - hours * 3600 - 60)
+      expect(points[0]?.[0]).toBeGreaterThanOrEqual(Math.floor(clock.now() / 1000) - hours * 3600 - 60)
     }
-    expect(memory_bytes.at(-1)?.[1]).toBe(world.state(world.app)?.['memory_bytes'])
-    expect(cpu_percent.at(-1)?.[1]).toBe(world.state(world.app)?.['cpu_percent'])
-    expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
+    expect(memory_bytes.at(-1)?.[1]).toBe(known?.memory_bytes)
+    expect(cpu_percent.at(-1)?.[1]).toBe(known?.cpu_percent)
+    expect(asked()).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
   })
 
   test.each([
@@ -357,34 +347,27 @@ describe("the hub's logs", () => {
     },
   )
 
+  const FUTURE = [4e12, 4.1e12].map((at) => [at, 1])
+  const INVALID = [[1, -1], ['never', 2], [9e99, 3], null]
   test.each([
     ['403', 'answer-status', { status: 403 }],
     ['JSON of another shape', 'wrong-shape', {}],
     ['one figure only', 'wrong-shape', { value: [[Date.now() - 3_600_000, 1]] }],
-    [
-      'figures in the far future',
-      'wrong-shape',
-      {
-        value: [
-          [4e12, 1],
-          [4.1e12, 1],
-        ],
-      },
-    ],
-    ['invalid figures', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
+    ['figures in the far future', 'wrong-shape', { value: FUTURE }],
+    ['invalid figures', 'wrong-shape', { value: INVALID }],
     ['a body that is too large', 'big-body', { megabytes: 9 }],
   ] as const)('are replaced by the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
     for (const operation of ['getLogEntries', 'getLogs'] as const) {
-      older.hub.behave(behaviour, { ...options, operation })
-      const { source, memory_bytes } = await history(older, 24)
-      expect(source).toBe('bridge')
-      expect(memory_bytes.at(-1)?.[1]).toBe(older.state(older.app)?.['memory_bytes'])
-      expect(asked(older)).toContain(operation)
+      const { emulated, own, history, asked } = await open()
+      emulated.behave(behaviour, { ...options, operation })
+      expect(await history()).toBe(own)
+      expect(asked()).toContain(operation)
     }
   })
 
   test('give figures in the order of their times, the last one for each time, and none from the far future', async () => {
-    const now = Math.floor(older.clock.now() / 1000)
+    const { clock, emulated, history } = await open()
+    const now = Math.floor(clock.now() / 1000)
     const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)
     const value = [
       [three, 1],
@@ -394,50 +377,45 @@ describe("the hub's logs", () => {
       [four, 4.04],
       [now - 100 * 3600, 2],
     ]
-    older.hub.behave('wrong-shape', { operation: 'getLogEntries', value })
-    expect(await history(older, 24)).toEqual({
+    emulated.behave('wrong-shape', { operation: 'getLogEntries', value })
+    const points = [
+      [five, 3],
+      [four, 4],
+      [three, 6],
+    ]
+    expect(await history()).toEqual({
       resolution_seconds: 3600,
-      cpu_percent: [
-        [five, 3],
-        [four, 4],
-        [three, 6],
-      ],
-      memory_bytes: [
-        [five, 3],
-        [four, 4],
-        [three, 6],
-      ],
+      cpu_percent: points,
+      memory_bytes: points,
       source: 'hub',
     })
   })
 
+  const CELSIUS = [
+    { id: 'cpu', units: '°C' },
+    { id: 'memory', units: 'B' },
+  ]
   test.each([
-    [
-      'another unit',
-      [
-        { id: 'cpu', units: '°C' },
-        { id: 'memory', units: 'B' },
-      ],
-    ],
+    ['another unit', CELSIUS],
     ['another name', [{ id: 'cpu' }, { id: 'memory_of_the_camera' }]],
   ])('that have %s are not used as usage of the app', async (_, logs) => {
-    const value = logs.map((log) => ({ ...log, uri: `homey:app:${older.app}` }))
-    older.hub.behave('wrong-shape', { operation: 'getLogs', value })
-    expect((await history(older, 24)).source).toBe('bridge')
-    expect(asked(older)).toEqual(['getLogs'])
+    const { emulated, app, own, history, asked } = await open()
+    const value = logs.map((log) => ({ ...log, uri: `homey:app:${app}` }))
+    emulated.behave('wrong-shape', { operation: 'getLogs', value })
+    expect(await history()).toBe(own)
+    expect(asked()).toEqual(['getLogs'])
   })
 
   test.each(['getLogs', 'getLogEntries'] as const)(
     'are replaced by the samples of the bridge, before the command expires, if the hub is silent on %s',
+    { timeout: 10_000 },
     async (operation) => {
-      await using world = await start()
-      world.hub.behave('never-answer', { operation })
-      const begun = world.clock.elapsed()
-      const answer = history(world, 24)
-      await until('the request', () => asked(world).includes(operation))
-      world.clock.jump(6_000)
-      expect((await answer).source).toBe('bridge')
-      expect(world.clock.elapsed() - begun).toBeLessThan(10_000)
+      const { clock, emulated, own, history, asked } = await open()
+      emulated.behave('never-answer', { operation })
+      const answer = history()
+      await until('the request', () => asked().includes(operation))
+      await clock.advance(5_000)
+      expect(await answer).toBe(own)
     },
   )
 })

@@ -1,20 +1,25 @@
+import pino from 'pino'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { Evidence } from '../../src/bridge/evidence.ts'
+import { FormerHubs } from '../../src/bridge/former.ts'
+import type { GuardInput } from '../../src/bridge/guarding.ts'
+import { HubFigures } from '../../src/bridge/hub-figures.ts'
 import { bootOf, hasMoved, healthOf, uptimeOf } from '../../src/bridge/hub-health.ts'
+import { limitLargeReads } from '../../src/bridge/hub-state.ts'
 import { HUB_HEALTH, type HubHealth } from '../../src/contract/crash.ts'
 import { APP_LINKS } from '../../src/contract/schemas.ts'
-import type { EmulatedHub } from '../../src/emulator/hub.ts'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { emulate, hold, listed } from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 
 const SYSTEM = 'hub.system.readonly'
 const LINKS = ['hub.device.readonly', 'hub.flow.readonly']
 const HUE = 'com.athom.hue'
-const TOPIC = 'hub2mqtt/home/health'
 const MINUTE_MS = 60_000
 const HEALTH_READS = [
   'getInfo',
@@ -25,80 +30,77 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** @param prepare called before the key gets `scopes`, because the bridge reads the figures soon after that */
-async function start(
-  scopes: readonly string[],
-  { env, hub, ...options }: WorldOptions = {},
-  prepare?: (world: World) => void,
-): Promise<World> {
-  // Avoid delays of 40 ms for small packets, because `elapse` sends one for each second of the clock.
-  const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
-  const keys = { [KEY]: [...ALL_SCOPES, ...scopes] }
-  let shared: Clock = systemClock
-  const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
-  const world = await World.start({
-    broker,
-    ...options,
-    // Without jitter, the list is read exactly an hour after the realtime channel connects.
-    random: () => 0,
-    // The time limit is long, because the clock may advance while a request to the hub is pending.
-    env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
-    hub: { ...hub, clock, keys: prepare ? { [KEY]: ALL_SCOPES } : keys },
-  })
-  shared = world.clock
-  if (prepare === undefined) return world
-  prepare(world)
-  world.hub.setKeys(keys)
-  expect((await world.request('home/cmd/refresh')).ok).toBe(true)
-  return world
-}
-const asked = ({ requests }: EmulatedHub, names: readonly string[]) =>
-  requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
-
-/** Advances the clock a second at a time, and waits for the broker, so that the connection does not time out. */
-async function elapse({ clock, observer }: World, ms: number, each?: () => Promise<unknown>): Promise<void> {
-  for (let left = ms; left > 0; left -= 1_000) {
-    clock.jump(Math.min(left, 1_000))
-    await each?.()
-    await observer.publish('a second', '')
+/** Opens an emulated hub and its figures. They share a clock, which stops while a request is in progress. */
+async function open(scopes: readonly string[], options: EmulatedHubOptions = {}) {
+  const clock = new FakeClock()
+  const hubClock = { ...systemClock, now: clock.now, elapsed: clock.elapsed }
+  const setScopes = (more: readonly string[]) => emulated.setKeys({ key: [...ALL_SCOPES, ...more] })
+  const emulated = await emulate({ flavour: 'older', clock: hubClock, ...options, keys: { key: ALL_SCOPES } })
+  setScopes(scopes)
+  const never = 24 * 60 * MINUTE_MS
+  const polls = { realtime: false, pollInterval: never, pollIntervalFallback: never }
+  const watched = hold(emulated.url, polls, { clock })
+  const { hub } = watched
+  await listed(watched)
+  const published: (HubHealth | null | undefined)[] = []
+  const facts: GuardInput[] = []
+  const lines: string[] = []
+  const begin = () => {
+    const figures = new HubFigures('home', hub, {
+      guardian: {
+        factsOf: () => undefined,
+        attentionOf: () => undefined,
+        goneAppsOf: () => undefined,
+        hubReplaced: () => {},
+        take: (_, fact) => void facts.push(fact),
+      },
+      upkeep: { request: () => {}, listRead: () => {}, former: new FormerHubs() },
+      evidence: new Evidence(clock, pino({ level: 'silent' })),
+      largeReads: limitLargeReads(clock),
+      clock,
+      log: pino({}, { write: (line: string) => void lines.push(line) }),
+      state: { changed: () => void published.push(figures.health), appChanged: () => {} },
+    })
+    hub.subscribe(() => figures.changed())
+    hub.apps.subscribe(({ read }) => read && figures.changed())
+    figures.changed()
+    return figures
   }
+  const isWaiting = () => hub.isIdle || !hub.status.online || emulated.requests.at(-1)?.status === 429
+  const pass = async (ms: number) => {
+    for (let left = ms; left > 0; left -= 1_000) {
+      await clock.advance(Math.min(left, 1_000))
+      await until('the answer', isWaiting)
+    }
+  }
+  const passUntil = (what: string, is: () => unknown) => until(what, async () => is() || (await pass(1_000)))
+  return { ...{ clock, emulated, hub, published, facts, lines, setScopes, begin, pass, passUntil } }
 }
 
-function pass(world: World, ms: number): Promise<void> {
-  return elapse(world, ms, () => until('answers', () => world.hub.requests.every(({ status }) => status !== undefined)))
-}
+type Opened = Awaited<ReturnType<typeof open>>
 
-const health = ({ observer }: World): HubHealth | undefined => {
-  const text = observer.last(TOPIC)
-  return text === undefined || text === '' ? undefined : JSON.parse(text)
-}
-const first = async (world: World): Promise<HubHealth> => {
-  await until('the first health', async () => {
-    if (health(world) === undefined) await pass(world, 1_000)
-    return health(world) !== undefined
-  })
-  return v.parse(HUB_HEALTH, health(world))
-}
-const links = ({ observer }: World, app = HUE) => {
-  const text = observer.last(`hub2mqtt/home/app/${app}/links`)
-  return text === undefined || text === '' ? undefined : v.parse(APP_LINKS, JSON.parse(text))
-}
+const asked = ({ emulated }: Pick<Opened, 'emulated'>, names: readonly string[]) =>
+  emulated.requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
 const set = (
-  world: World,
+  hub: EmulatedHub,
   operation: 'getInfo' | 'getMemoryInfo' | 'getStorageInfo',
   fields: Record<string, unknown>,
-) => world.hub.behave('other-fields', { operation, set: fields })
+) => hub.behave('other-fields', { operation, set: fields })
 
-describe.concurrent('the health of a hub', () => {
+describe('the health of a hub', () => {
   test('is published after each of its figures was read once, with the values of the hub', async () => {
-    await using world = await start([SYSTEM, 'hub.updates.readonly'], {}, (world) => {
-      set(world, 'getInfo', { loadavg: [1.5, 1, 0.5], cpus: [1, 2, 3, 4], uptime: 4711, videoCoreTemperature: 51.26 })
-      set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
-      set(world, 'getStorageInfo', { total: 8e9, free: 2e9 })
-      world.hub.behave('wrong-shape', { operation: 'getUpdates', value: [{ version: '13.5.0' }] })
-      world.hub.behave('wrong-shape', { operation: 'getOptionLastSuccessfulBackup', value: '2026-11-24T09:00:00Z' })
-    })
-    const { booted_at, ...found } = await first(world)
+    const opened = await open([SYSTEM, 'hub.updates.readonly'])
+    const { emulated, clock, begin, passUntil } = opened
+    set(emulated, 'getInfo', { loadavg: [1.5, 1, 0.5], cpus: [1, 2, 3, 4], uptime: 4711, videoCoreTemperature: 51.26 })
+    set(emulated, 'getMemoryInfo', { total: 4e9, free: 1e9 })
+    set(emulated, 'getStorageInfo', { total: 8e9, free: 2e9 })
+    emulated.behave('wrong-shape', { operation: 'getUpdates', value: [{ version: '13.5.0' }] })
+    emulated.behave('wrong-shape', { operation: 'getOptionLastSuccessfulBackup', value: '2026-11-24T09:00:00Z' })
+    const figures = begin()
+    expect(figures.isPending('hubHealth')).toBe(true)
+    await passUntil('the health', () => figures.health)
+    expect(figures.isPending('hubHealth')).toBe(false)
+    const { booted_at, ...found } = v.parse(HUB_HEALTH, figures.health)
     expect(found).toEqual({
       memory_total_bytes: 4e9,
       memory_free_bytes: 1e9,
@@ -109,7 +111,7 @@ describe.concurrent('the health of a hub', () => {
       temperature_celsius: 51.3,
       storage_total_bytes: 8e9,
       storage_free_bytes: 2e9,
-      apps_memory_bytes: [...world.hub.apps.values()].reduce(
+      apps_memory_bytes: [...emulated.apps.values()].reduce(
         (sum, { state, usage }) => sum + (state === 'running' ? usage.mem : 0),
         0,
       ),
@@ -119,25 +121,22 @@ describe.concurrent('the health of a hub', () => {
       last_backup_at: '2026-11-24T09:00:00.000Z',
       firmware_update: '13.5.0',
     })
-    expect(Math.abs(Date.parse(booted_at ?? '') - (world.clock.now() - 4_711_000))).toBeLessThan(30_000)
-    expect(asked(world.hub, HEALTH_READS).sort()).toEqual([...HEALTH_READS].sort())
-    expect(world.observer.texts(TOPIC)).toHaveLength(1)
-    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toEqual([])
+    expect(Math.abs(Date.parse(booted_at ?? '') - (clock.now() - 4_711_000))).toBeLessThan(30_000)
+    expect(asked(opened, HEALTH_READS).sort()).toEqual([...HEALTH_READS].sort())
+    expect([opened.published, opened.lines]).toEqual([[figures.health], []])
   })
 
   test('is read once a minute for system and memory, and once an hour for everything else', async () => {
-    await using world = await start([SYSTEM, 'hub.updates.readonly'])
-    await first(world)
-    world.hub.forgetRequests()
-    await pass(world, 10 * MINUTE_MS)
-    const count = (name: string) => asked(world.hub, [name]).length
-    for (const name of ['getInfo', 'getMemoryInfo']) {
-      expect(count(name)).toBeGreaterThanOrEqual(9)
-      expect(count(name)).toBeLessThanOrEqual(10)
-    }
-    expect(asked(world.hub, HEALTH_READS.slice(2))).toEqual([])
-    world.clock.jump(50 * MINUTE_MS)
-    await pass(world, MINUTE_MS)
+    const opened = await open([SYSTEM, 'hub.updates.readonly'])
+    const { begin, pass, passUntil, emulated } = opened
+    const figures = begin()
+    await passUntil('the health', () => figures.health)
+    emulated.forgetRequests()
+    await pass(10 * MINUTE_MS)
+    const count = (name: string) => asked(opened, [name]).length
+    expect([count('getInfo'), count('getMemoryInfo')]).toEqual([10, 10])
+    expect(asked(opened, HEALTH_READS.slice(2))).toEqual([])
+    await pass(51 * MINUTE_MS)
     for (const name of HEALTH_READS.slice(2)) expect(count(name), name).toBe(1)
   })
 
@@ -147,12 +146,13 @@ describe.concurrent('the health of a hub', () => {
     ['JSON of another shape', 'wrong-shape', {}],
     ['an object without fields', 'wrong-shape', { value: {} }],
   ] as const)('has null only for data that a hub answers with %s', async (_, behaviour, options) => {
-    await using world = await start([SYSTEM, 'hub.updates.readonly', ...LINKS], {}, ({ hub }) => {
-      for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const) {
-        hub.behave(behaviour, { ...options, operation })
-      }
-    })
-    const found = await first(world)
+    const opened = await open([SYSTEM, 'hub.updates.readonly', ...LINKS])
+    const { emulated, hub, begin, pass, passUntil } = opened
+    for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const)
+      emulated.behave(behaviour, { ...options, operation })
+    const figures = begin()
+    await passUntil('the health', () => figures.health)
+    const found = v.parse(HUB_HEALTH, figures.health)
     const unknown = Object.entries(found).filter(([, value]) => value === null)
     expect(unknown.map(([key]) => key)).toEqual([
       'storage_total_bytes',
@@ -162,204 +162,148 @@ describe.concurrent('the health of a hub', () => {
     ])
     // The total memory is still known, because `getInfo` reports it as well.
     expect(found.memory_total_bytes).toBeGreaterThan(0)
-    expect(links(world)).toMatchObject(
-      'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
-    )
-    expect(links(world)?.flows).toBeGreaterThan(0)
-    // Wait, because on a busy machine the realtime channel may connect late.
-    await until('the realtime channel', async () => {
-      await pass(world, 1_000)
-      return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')
-    })
-    world.hub.forgetRequests()
-    await pass(world, 2 * MINUTE_MS)
-    expect(asked(world.hub, ['getInfo'])).not.toHaveLength(0)
-    expect(asked(world.hub, ['getApps'])).toHaveLength(0)
-    expect(world.observer.last('hub2mqtt/home/state')).toBe('online')
+    const links = v.parse(APP_LINKS, figures.links.get(HUE))
+    expect(links).toMatchObject('value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null })
+    expect(links.flows).toBeGreaterThan(0)
+    emulated.forgetRequests()
+    await pass(2 * MINUTE_MS)
+    expect(asked(opened, ['getInfo', 'getApps'])).toEqual(['getInfo', 'getInfo'])
+    expect(hub.status.online).toBe(true)
   })
 
   test('is not published if the hub denies it to a key whose scopes are unknown', async () => {
-    await using world = await start([], { hub: { flavour: 'reference' } })
-    await pass(world, 20_000)
-    expect(asked(world.hub, HEALTH_READS)).toEqual(['getInfo'])
-    expect(health(world)).toBeUndefined()
+    const opened = await open([], { flavour: 'reference' })
+    const figures = opened.begin()
+    await opened.pass(20_000)
+    expect(asked(opened, HEALTH_READS)).toEqual(['getInfo'])
+    expect([figures.health, opened.published]).toEqual([undefined, []])
   })
 
   test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15 minutes', async () => {
     const steady = { loadavg: [1, 1, 1], videoCoreTemperature: 50, freemem: 1e9 }
-    await using world = await start([SYSTEM], {}, (world) => {
-      set(world, 'getInfo', steady)
-      set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
-    })
-    await first(world)
-    const published = () => world.observer.texts(TOPIC).length
-    await pass(world, 5 * MINUTE_MS)
-    expect(published()).toBe(1)
-    set(world, 'getMemoryInfo', { total: 4e9, free: 1.09e9 })
-    await pass(world, 2 * MINUTE_MS)
-    expect(published()).toBe(1)
-    set(world, 'getMemoryInfo', { total: 4e9, free: 1.1e9 })
-    await pass(world, 2 * MINUTE_MS)
-    await until('the moved figure', () => published() === 2)
-    set(world, 'getInfo', { ...steady, videoCoreUndervoltageNow: true })
-    await pass(world, 2 * MINUTE_MS)
-    await until('the flag', () => published() === 3)
-    expect(health(world)).toMatchObject({ undervoltage: true, memory_free_bytes: 1.1e9 })
-    await pass(world, 13 * MINUTE_MS)
-    expect(published()).toBe(3)
-    await pass(world, 3 * MINUTE_MS)
-    await until('the repetition', () => published() === 4)
-  }, 60_000)
+    const { emulated, published, begin, pass, passUntil } = await open([SYSTEM])
+    const publishedAfter = async (minutes: number, free: number, more = {}) => {
+      set(emulated, 'getInfo', { ...steady, ...more })
+      set(emulated, 'getMemoryInfo', { total: 4e9, free })
+      await pass(minutes * MINUTE_MS)
+      return published.length
+    }
+    await publishedAfter(0, 1e9)
+    const figures = begin()
+    await passUntil('the health', () => figures.health)
+    expect(await publishedAfter(5, 1e9)).toBe(1)
+    expect(await publishedAfter(2, 1.09e9)).toBe(1)
+    expect(await publishedAfter(2, 1.1e9)).toBe(2)
+    const low = { videoCoreUndervoltageNow: true }
+    expect(await publishedAfter(2, 1.1e9, low)).toBe(3)
+    expect(figures.health).toMatchObject({ undervoltage: true, memory_free_bytes: 1.1e9 })
+    expect(await publishedAfter(13, 1.1e9, low)).toBe(3)
+    expect(await publishedAfter(3, 1.1e9, low)).toBe(4)
+  })
 
   test('distinguishes a hub that has restarted from one that was unreachable', async () => {
-    await using world = await start([SYSTEM])
-    const state = (wanted: string) =>
-      until(wanted, async () => {
-        await elapse(world, 1_000)
-        return world.observer.last('hub2mqtt/home/state') === wanted
-      })
-    // Stop the clock between two reads: an answer that arrives while the clock advances would look like a new boot.
-    await pass(world, 60.5 * MINUTE_MS)
-    const { booted_at } = await first(world)
-    world.hub.behave('reset-before-executing', {})
-    world.hub.dropRealtime('cut')
-    await state('offline')
-    await elapse(world, 10 * MINUTE_MS)
-    world.hub.behaveWell()
-    // Forget the interrupted requests, which will never be answered.
-    world.hub.forgetRequests()
-    await state('online')
-    const before = asked(world.hub, ['getInfo']).length
-    await pass(world, 3 * MINUTE_MS)
-    expect(asked(world.hub, ['getInfo']).length).toBeGreaterThan(before)
-    expect(health(world)?.booted_at).toBe(booted_at)
-    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toEqual([])
-    await world.hub.reboot()
-    await state('online')
-    await until('another boot', async () => {
-      await pass(world, 5_000)
-      return health(world)?.booted_at !== booted_at
-    })
-    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toHaveLength(1)
-  }, 60_000)
-
-  test('keeps the time of the boot over a restart of the bridge, although each reading differs slightly', async () => {
-    await using world = await start([SYSTEM], {}, (world) => set(world, 'getInfo', { uptime: 5_000 }))
-    const { booted_at } = await first(world)
-    set(world, 'getInfo', { uptime: 5_012 })
-    await world.restart()
-    await until('the health', async () => {
-      await pass(world, 1_000)
-      return health(world)?.uptime_seconds === 5_012
-    })
-    expect(health(world)?.booted_at).toBe(booted_at)
+    const opened = await open([SYSTEM])
+    const { emulated, hub, lines, begin, pass, passUntil } = opened
+    const figures = begin()
+    await pass(60.5 * MINUTE_MS)
+    const booted_at = figures.health?.booted_at
+    emulated.behave('reset-before-executing', {})
+    await expect(hub.refresh()).rejects.toThrow()
+    await passUntil('offline', () => !hub.status.online)
+    await pass(10 * MINUTE_MS)
+    emulated.behaveWell()
+    await hub.refresh()
+    emulated.forgetRequests()
+    await pass(3 * MINUTE_MS)
+    expect(asked(opened, ['getInfo']).length).toBeGreaterThan(0)
+    expect([figures.health?.booted_at, lines]).toEqual([booted_at, []])
+    await emulated.reboot()
+    await hub.refresh()
+    await passUntil('another boot', () => figures.health?.booted_at !== booted_at)
+    expect(lines).toEqual([expect.stringContaining('has restarted')])
   })
 
   test('is not read while the hub asks for fewer requests', async () => {
-    await using world = await start([SYSTEM])
-    await first(world)
-    world.hub.behave('answer-status', { status: 429, retryAfter: 120, operation: 'getInfo', times: 1 })
-    await until('the refusal', async () => {
-      await pass(world, 1_000)
-      return world.hub.requests.some(({ status }) => status === 429)
-    })
-    world.hub.forgetRequests()
-    await pass(world, 110_000)
-    expect(asked(world.hub, HEALTH_READS)).toEqual([])
-    await pass(world, 15_000)
-    const isRead = (name: string) => asked(world.hub, HEALTH_READS).some((one) => one === name)
-    await until('both reads', () => isRead('getInfo') && isRead('getMemoryInfo'))
+    const opened = await open([SYSTEM])
+    const { emulated, begin, pass, passUntil } = opened
+    const figures = begin()
+    await passUntil('the health', () => figures.health)
+    emulated.behave('answer-status', { status: 429, retryAfter: 120, operation: 'getInfo', times: 1 })
+    await passUntil('the refusal', () => emulated.requests.some(({ status }) => status === 429))
+    const before = emulated.requests.length
+    await pass(110_000)
+    expect(emulated.requests).toHaveLength(before)
+    await pass(15_000)
+    expect(asked({ emulated }, HEALTH_READS).slice(-2).sort()).toEqual(['getInfo', 'getMemoryInfo'])
   })
 
   test('is cleared and no longer requested when the key loses the permission, and read when it gets it', async () => {
-    await using world = await start([SYSTEM, ...LINKS])
-    await first(world)
-    await until('links', () => links(world) !== undefined)
-    world.hub.setKeys({ [KEY]: ALL_SCOPES })
-    expect((await world.request('home/cmd/refresh')).ok).toBe(true)
-    await world.observer.until('clearing', () => world.observer.last(TOPIC) === '')
-    await world.observer.until('clearing', () => world.observer.last(`hub2mqtt/home/app/${HUE}/links`) === '')
-    world.hub.forgetRequests()
-    await pass(world, 70_000)
-    expect(asked(world.hub, [...HEALTH_READS, ...LINK_READS])).toEqual([])
-    world.hub.setKeys({ [KEY]: [...ALL_SCOPES, SYSTEM, ...LINKS] })
-    expect((await world.request('home/cmd/refresh')).ok).toBe(true)
-    await first(world)
-    await until('links', () => links(world) !== undefined)
+    const opened = await open([SYSTEM, ...LINKS])
+    const { emulated, hub, begin, pass, passUntil, setScopes } = opened
+    const figures = begin()
+    const areRead = () => figures.health && figures.links.get(HUE)
+    await passUntil('both', areRead)
+    setScopes([])
+    await hub.refresh()
+    expect([figures.health, figures.links.get(HUE)]).toEqual([null, null])
+    emulated.forgetRequests()
+    await pass(70_000)
+    expect(asked(opened, [...HEALTH_READS, ...LINK_READS])).toEqual([])
+    setScopes([SYSTEM, ...LINKS])
+    await hub.refresh()
+    await passUntil('both', areRead)
   })
 })
 
-describe.concurrent('the usage of devices and flows', () => {
-  function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
-    return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
-  }
-  const read = async ({ hub }: World, path: string) => {
-    const answer: Response = await fetch(`${hub.url}/api/manager/${path}`, {
-      headers: { authorization: `Bearer ${KEY}` },
-    })
-    const records: Record<string, { driverUri?: string; trigger?: { uri: string } }> = JSON.parse(await answer.text())
-    return records
-  }
-
-  test('is published within 15 seconds of the list, and then read at most every five minutes', async () => {
-    await using world = await start(LINKS)
-    await pass(world, 15_000)
-    await until('links', () => [...world.hub.apps.keys()].every((app) => links(world, app) !== undefined))
-    const devices = counted(await read(world, 'devices/device'))
-    const flows = counted(await read(world, 'flow/flow'))
+describe('the usage of devices and flows', () => {
+  test('is read within 15 seconds after the list, and then at most every five minutes; the guardian gets each read', async () => {
+    const opened = await open(LINKS)
+    const { emulated, facts, begin, pass } = opened
+    const figures = begin()
+    await pass(15_000)
+    expect([...figures.links.keys()].sort()).toEqual([...emulated.apps.keys()].sort())
+    const { devices, ...rest } = v.parse(APP_LINKS, figures.links.get(HUE))
     expect(devices).toBeGreaterThan(0)
-    expect(links(world)).toMatchObject({ devices, devices_unavailable: 0, flows_broken: 0 })
-    expect(links(world)?.flows).toBeGreaterThanOrEqual(flows)
-    world.hub.forgetRequests()
-    world.hub.setDevices(HUE, 'away')
-    await pass(world, 4 * MINUTE_MS)
-    expect(asked(world.hub, LINK_READS)).toEqual([])
-    await pass(world, 90_000)
-    expect(asked(world.hub, LINK_READS)).toEqual([...LINK_READS])
-    await until('the devices that are away', () => links(world)?.devices_unavailable === devices)
-    expect(asked(world.hub, HEALTH_READS)).toEqual([])
-  })
-
-  test('is passed to the guardian after each read, also if the devices are unavailable as before', async () => {
-    const env = { GUARD_WATCH: HUE }
-    const file = `guard: { unavailable: { ${HUE}: { devices: all, for: 8m } } }\n`
-    await using world = await start([SYSTEM, ...LINKS], { env, file })
-    await pass(world, 15_000)
-    await until('links', () => links(world) !== undefined)
-    world.hub.setDevices(HUE, 'away')
-    await pass(world, 10 * MINUTE_MS)
-    expect(asked(world.hub, ['restartApp'])).toEqual([])
-    await pass(world, 6 * MINUTE_MS)
-    await until('the restart', () => asked(world.hub, ['restartApp']).length === 1)
-  })
-
-  test('is kept on the broker after a restart of the bridge until it is read again', async () => {
-    await using world = await start([SYSTEM, ...LINKS])
-    await first(world)
-    await until('links', () => links(world) !== undefined)
-    await world.restartUntilReady()
-    await pass(world, 30_000)
-    for (const topic of [TOPIC, `hub2mqtt/home/app/${HUE}/links`]) {
-      expect(world.observer.texts(topic).filter((text) => text === '')).toEqual([])
-    }
+    expect(rest).toMatchObject({ devices_unavailable: 0, flows_broken: 0, flows: expect.any(Number) })
+    emulated.forgetRequests()
+    emulated.setDevices(HUE, 'away')
+    await pass(4 * MINUTE_MS)
+    expect(asked(opened, LINK_READS)).toEqual([])
+    await pass(MINUTE_MS + 30_000)
+    expect(asked(opened, [...LINK_READS, ...HEALTH_READS])).toEqual([...LINK_READS])
+    // The guardian also gets a read that is the same as the one before.
+    await pass(5 * MINUTE_MS)
+    const links = facts.flatMap((fact) => (fact.kind === 'links' ? [fact.links.get(HUE)] : [])).filter((one) => one)
+    expect(links.map((one) => one?.devices_unavailable)).toEqual([0, devices, devices])
   })
 
   test('has null for flows if the key permits devices only', async () => {
-    await using world = await start(LINKS.slice(0, 1))
-    await pass(world, 15_000)
-    await until('links', () => links(world) !== undefined)
-    expect(links(world)).toMatchObject({ devices: expect.any(Number), flows: null, flows_broken: null })
+    const { begin, pass } = await open(LINKS.slice(0, 1))
+    const figures = begin()
+    await pass(15_000)
+    expect(figures.links.get(HUE)).toMatchObject({ devices: expect.any(Number), flows: null, flows_broken: null })
   })
 })
 
-test.concurrent('metrics have the health of a hub whose key permits it', async () => {
+test('health and links are published, in metrics too, and kept with the time of the boot over a restart of the bridge', async () => {
   const port = await freePort()
   const env = { HTTP_ENABLED: 'true', HTTP_PORT: String(port) }
-  await using world = await start([SYSTEM], { env }, (world) => {
-    set(world, 'getInfo', { loadavg: [1.5, 1, 0.5], videoCoreTemperature: 51, videoCoreUndervoltage: true })
-    set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
-  })
-  await first(world)
+  await using world = await World.start({ env, hub: { keys: { [KEY]: [...ALL_SCOPES, SYSTEM, ...LINKS] } } })
+  const { hub, observer, clock } = world
+  const [HEALTH, DEVICES] = ['hub2mqtt/home/health', `hub2mqtt/home/app/${HUE}/links`]
+  const info = { loadavg: [1.5, 1, 0.5], videoCoreTemperature: 51, videoCoreUndervoltage: true }
+  set(hub, 'getInfo', { ...info, uptime: 5_000 })
+  set(hub, 'getMemoryInfo', { total: 4e9, free: 1e9 })
+  await world.restart()
+  const health = () => v.parse(HUB_HEALTH, JSON.parse(observer.last(HEALTH) ?? '{}'))
+  const isPublished = () => observer.last(HEALTH)?.includes('"load_1m":1.5')
+  const untilTrue = (what: string, is: () => unknown) =>
+    until(what, () => {
+      clock.jump(100)
+      return is()
+    })
+  await untilTrue('the health', () => isPublished() && observer.last(DEVICES))
+  expect(v.parse(APP_LINKS, JSON.parse(observer.last(DEVICES) ?? '')).devices).toBeGreaterThan(0)
   const printed = await fetch(`http://127.0.0.1:${port}/metrics`)
   expect((await printed.text()).split('\n')).toEqual(
     expect.arrayContaining([
@@ -371,6 +315,12 @@ test.concurrent('metrics have the health of a hub whose key permits it', async (
       expect.stringMatching(/^hub2mqtt_hub_boot_time_seconds\{hub="home"\} \d+$/),
     ]),
   )
+  const { booted_at } = health()
+  set(hub, 'getInfo', { ...info, uptime: 5_012 })
+  await world.restart()
+  await untilTrue('the next health', () => health().uptime_seconds === 5_012)
+  expect(health().booted_at).toBe(booted_at)
+  for (const topic of [HEALTH, DEVICES]) expect(observer.texts(topic)).not.toContain('')
 })
 
 describe('the pure rules', () => {

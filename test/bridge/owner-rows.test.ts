@@ -108,21 +108,6 @@ describe('an owner that is removed', () => {
 })
 
 describe('the topics of the table', () => {
-  test('are read back with the fewest filters that match them all', () => {
-    expect(topics.retainedFilters.toSorted()).toEqual([
-      ...['b/+/app/+', 'b/+/app/+/crash', 'b/+/app/+/guard', 'b/+/app/+/guard-memory', 'b/+/app/+/history'],
-      ...['b/+/app/+/links', 'b/+/app/+/setting/+', 'b/+/app/+/update'],
-      ...['b/+/guard-memory', 'b/+/health', 'b/+/info', 'b/+/state', 'b/+/summary'],
-      ...['b/bridge/discovery', 'b/bridge/log-level', 'b/fleet', 'b/rollout/+'],
-    ])
-  })
-
-  test('that retain nothing are listed too', () => {
-    expect(topics.transientFilters.toSorted()).toEqual([
-      ...['b/+/app/+/event', 'b/+/event', 'b/bridge/presence', 'b/bridge/probe'],
-    ])
-  })
-
   test('have an owner', () => {
     expect(topics.parse('b/home/app/a%2Fb/setting/x%20y')?.owner).toEqual({
       kind: 'setting',

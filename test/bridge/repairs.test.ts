@@ -56,20 +56,6 @@ describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
     for (const topic of made) await observer.publish(`hub2mqtt/${topic}`, '{}', { retain: true })
     for (const topic of made) await until(`no ${topic}`, () => observer.last(`hub2mqtt/${topic}`) === '', 5_000)
   })
-
-  test('forges is repaired when a refresh is answered', async ({ world }) => {
-    const { observer } = world
-    const right = await published(world, APP)
-    await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
-    await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    // Wait for this repair, after which the bridge delays further repairs.
-    await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
-    await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
-    await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    await world.request('home/cmd/refresh')
-    await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right, 1_000)
-    await until('no ghost', () => observer.last('hub2mqtt/home/app/ghost') === '', 1_000)
-  })
 })
 
 /** Creates an `Upkeep` for a hub whose list and identity are known. */

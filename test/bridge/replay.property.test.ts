@@ -3,11 +3,8 @@ import { expect, test } from 'vitest'
 import { Replay } from '../../src/bridge/replay.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, ERROR_CODES, isErrorCode } from '../../src/contract/errors.ts'
-import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { runs } from '../support/runs.ts'
-import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
 
 const MINUTES = 60_000
 const MEBIBYTE = 1024 * 1024
@@ -83,42 +80,6 @@ test('whatever reads and writes run in between, a write never runs twice within 
         await turn()
       }
     }),
-    { numRuns: runs(20) },
+    { numRuns: runs(10) },
   )
 })
-
-test.each(BROKERS)(
-  'on %s commands with the same transaction are executed once, and answered every time',
-  async (broker) => {
-    const apps = [{ id: 'a' }, { id: 'b' }]
-    await using world = await World.start({ broker, hub: { apps } })
-    let run = 0
-    const sent = fc.record({
-      app: fc.constantFrom('a', 'b'),
-      command: fc.constantFrom('restart', 'enable'),
-      transaction: fc.constantFrom<string | number>(1, '1', 2, 't'),
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.array(sent, { minLength: 1, maxLength: 30 }), async (commands) => {
-        run++
-        world.hub.forgetRequests()
-        world.observer.seen.length = 0
-        // Make the transactions unique to this run, and keep their types.
-        const own = (transaction: string | number) =>
-          typeof transaction === 'number' ? run * 10 + transaction : `${run * 10}${transaction}`
-        for (const { app, command, transaction } of commands) {
-          const payload = JSON.stringify({ transaction: own(transaction) })
-          void world.observer.publish(`hub2mqtt/home/app/${app}/cmd/${command}`, payload)
-        }
-        const answers = () => world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
-        await until('all answers', () => answers().length === commands.length)
-        const distinct = new Set(commands.map((one) => JSON.stringify(one))).size
-        const replayed = answers().filter(({ text }) => JSON.parse(text).replayed === true)
-        expect(answers().every(({ text }) => JSON.parse(text).ok)).toBe(true)
-        expect(replayed).toHaveLength(commands.length - distinct)
-        expect(world.hub.requests.filter(({ method }) => ['PUT', 'POST'].includes(method))).toHaveLength(distinct)
-      }),
-      { numRuns: runs(20) },
-    )
-  },
-)

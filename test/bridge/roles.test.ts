@@ -51,6 +51,15 @@ class Room {
   }
 }
 
+/** Connects a bridge, and then a second one that finds it. */
+function two() {
+  const room = new Room()
+  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
+  elder.connected(false)
+  younger.connected(true)
+  return { room, elder, younger }
+}
+
 test('a bridge without an answer is active: immediately, or after a second if another one seems to be online', async () => {
   const room = new Room()
   const { clock } = room
@@ -101,10 +110,7 @@ test('of three bridges one becomes active, and the next one after its goodbye', 
 })
 
 test('a bridge that falls silent is assumed to be online for three minutes', async () => {
-  const room = new Room()
-  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
-  elder.connected(false)
-  younger.connected(true)
+  const { room, elder, younger } = two()
   await room.clock.advance(10 * 60_000 - 1)
   expect(younger.role).toBe('standby')
   room.leave(elder)
@@ -115,10 +121,7 @@ test('a bridge that falls silent is assumed to be online for three minutes', asy
 })
 
 test('an older bridge that is reported offline gets a second to answer', async () => {
-  const room = new Room()
-  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
-  elder.connected(false)
-  younger.connected(true)
+  const { room, elder, younger } = two()
   await room.clock.advance(0)
   younger.doubt()
   await room.clock.advance(1000)
@@ -126,6 +129,20 @@ test('an older bridge that is reported offline gets a second to answer', async (
   room.leave(elder)
   younger.doubt()
   await room.clock.advance(1000)
+  expect(younger.role).toBe('undecided')
+})
+
+test('an older bridge gets a minute to come back if this one has also been cut off and finds the state offline', async () => {
+  const { room, elder, younger } = two()
+  await room.clock.advance(0)
+  younger.connected(true, true)
+  await room.clock.advance(60_000)
+  expect(younger.role).toBe('standby')
+  room.leave(elder)
+  younger.connected(true, true)
+  await room.clock.advance(59_999)
+  expect(younger.role).toBe('standby')
+  await room.clock.advance(1)
   expect(younger.role).toBe('undecided')
 })
 

@@ -125,6 +125,21 @@ describe('a command that sends other commands', () => {
     return desk
   }
 
+  test('is refused while it runs, sends them one at a time, and each of them is audited', async () => {
+    const desk = await begun()
+    expect(await desk.ask(UPDATE_ALL, '{"transaction":"second"}')).toMatchObject({
+      transaction: 'second',
+      error: { code: 'busy' },
+    })
+    await until('the end', () => desk.sent.length === 2)
+    expect(desk.sent[1]?.answer).toMatchObject({ ok: true, data: { updated: ['a', 'b'] } })
+    const own = desk.audit.filter(({ by }) => by === 'update-all')
+    expect(own.map(({ command, app, outcome }) => `${command} ${app} ${outcome}`)).toEqual([
+      'install a ok',
+      'install b ok',
+    ])
+  })
+
   test.each([
     ['its connection is lost', '', ({ world }: Desk) => (world.connection = 2)],
     [

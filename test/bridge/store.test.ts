@@ -1,32 +1,20 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { EmulatedStore } from '../../src/emulator/public-store.ts'
-import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** Starts a hub that reports updates without their versions, and a store with a version and its changelog. */
-async function open(file = '') {
+test('with the option, state and update have the newest version and the changelog, also right after a restart, until a reload turns it off', async () => {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())
+  // The hub reports updates without their versions.
   const apps = [{ id: ID, name: 'Lamps', version: '1.0.0', update: '1.2.0' }]
-  const world = await World.start({ hub: { flavour: 'newer', apps }, file, storeUrl: shop.url })
-  onTestFinished(() => world[Symbol.asyncDispose]())
-  await world.settle()
-  const update = () => JSON.parse(world.observer.last(UPDATE) ?? '{}')
-  return { shop, world, update }
-}
-
-/** Advances the clock past the first request to the store, in steps that keep the connection to the broker up. */
-async function twoMinutes(world: World) {
-  const end = world.clock.elapsed() + 120_000
-  while (world.clock.elapsed() < end) await world.settle()
-}
-
-test('with the option, state and update have the newest version and the changelog, also right after a restart', async () => {
-  const { shop, world, update } = await open('updates: { store: true }')
+  const [on, off] = ['updates: { store: true }', 'updates: { store: false }']
+  await using world = await World.start({ hub: { flavour: 'newer', apps }, file: on, storeUrl: shop.url })
   const { observer } = world
+  const update = () => JSON.parse(observer.last(UPDATE) ?? '{}')
+  await world.settle()
   world.clock.jump(60_000)
   await observer.until('the changelog', () => update().release_summary !== undefined)
   expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
@@ -41,22 +29,12 @@ test('with the option, state and update have the newest version and the changelo
   const published = observer.seen.slice(before).filter(({ topic }) => topic.startsWith(`hub2mqtt/home/app/${ID}`))
   expect(published).toEqual([])
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
-})
 
-test('without the option the store gets no requests; a reload turns it on and off, and off clears the data from the store', async () => {
-  const { shop, world, update } = await open('updates: { store: false }')
-  await twoMinutes(world)
-  expect(shop.requests).toEqual([])
-  expect(world.state(ID)).toMatchObject({ update_available: true, latest_version: null, update_severity: null })
-  expect(update()).not.toHaveProperty('release_summary')
-  world.bridge.reload('updates: { store: true }')
-  await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))
-  world.clock.jump(60_000)
-  await world.observer.until('the version', () => world.state(ID)?.['latest_version'] === '1.2.0')
-  world.bridge.reload('updates: { store: false }')
-  await world.observer.until('the version to be unknown', () => world.state(ID)?.['latest_version'] === null)
-  await world.observer.until('no changelog', () => update().release_summary === undefined)
+  world.bridge.reload(off)
+  await observer.until('the version to be unknown', () => world.state(ID)?.['latest_version'] === null)
+  await observer.until('no changelog', () => update().release_summary === undefined)
   expect(update().latest_version).toContain('newer version')
-  await twoMinutes(world)
-  expect(shop.requests).toHaveLength(1)
+  world.bridge.reload(on)
+  world.clock.jump(60_000)
+  await observer.until('the version', () => world.state(ID)?.['latest_version'] === '1.2.0')
 })

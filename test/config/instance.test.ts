@@ -3,9 +3,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { claimInstance } from '../../src/config/broker.ts'
 import { temporaryFolder } from '../support/at-end.ts'
+
+afterEach(() => void vi.unstubAllEnvs())
 
 /** Starts another process that claims a number, and keeps the number until it is killed. */
 async function elsewhere(name: string, platform: NodeJS.Platform) {
@@ -50,12 +52,7 @@ test('a number is free again when it is released', async () => {
 
 test("a file of another user in a number's place does not stop the process, which takes the next number", async () => {
   const inside = temporaryFolder()
-  const { TMPDIR } = process.env
-  process.env['TMPDIR'] = inside
-  onTestFinished(() => {
-    if (TMPDIR === undefined) delete process.env['TMPDIR']
-    else process.env['TMPDIR'] = TMPDIR
-  })
+  vi.stubEnv('TMPDIR', inside)
   const name = randomUUID()
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
   // Use a folder, because root could unlink another user's file, but not even root can unlink a folder.
@@ -66,12 +63,7 @@ test("a file of another user in a number's place does not stop the process, whic
 
 test('every process gets the first number on a system that refuses such sockets', async () => {
   const name = 'x'
-  const { TMPDIR } = process.env
-  process.env['TMPDIR'] = '/nonexistent'
-  onTestFinished(() => {
-    if (TMPDIR === undefined) delete process.env['TMPDIR']
-    else process.env['TMPDIR'] = TMPDIR
-  })
+  vi.stubEnv('TMPDIR', '/nonexistent')
   await using one = await claimInstance(name, 'darwin')
   await using other = await claimInstance(name, 'darwin')
   expect([one.number, other.number]).toEqual([0, 0])

@@ -251,11 +251,6 @@ describe('details of a command:', () => {
     expect(await keys('{"filter":{"enabled":true,"name":"The app"}}')).toEqual([APP])
   })
 
-  test('uninstall requires the id of the app', async () => {
-    const running = carryOut(await aim(), 'app uninstall', '{"confirm":"another.app"}')
-    expect(await failure(running)).toMatchObject({ message: 'confirm: expected the id of the app.' })
-  })
-
   test('uninstall keeps or removes the settings as requested', async () => {
     for (const purge of [true, false, undefined]) {
       const aimed = await aim()

@@ -72,11 +72,20 @@ describe('an answer', () => {
 
   test('is sent to a topic of the requester or to a result topic', () => {
     const free = ['me/answers', 'b2/home/state', 'homeassistants/x', 'b/home/result/speak', 'b/home/app/x/result/get']
-    for (const topic of free) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(true)
+    for (const topic of [...free, `me${'/x'.repeat(63)}`]) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(true)
   })
 
   test('is never sent to a wildcard, to a topic of the bridge, or to a discovery topic of Home Assistant', () => {
-    const invalid = ['', 'a/+', 'a/#', '$SYS/x', 'a\0b', 'homeassistant', 'homeassistant/switch/x/config']
+    const invalid = [
+      `me${'/x'.repeat(64)}`,
+      '',
+      'a/+',
+      'a/#',
+      '$SYS/x',
+      'a\0b',
+      'homeassistant',
+      'homeassistant/switch/x/config',
+    ]
     const ofHub = ['b/home/state', 'b/home/app/result', 'b/home/cmd/speak', 'b/home/app/x/cmd/restart']
     const others = ['b', 'b/bridge/info', 'b/home/app/x/event', 'b/home/app/x/setting/result', 'b/rollout/result']
     for (const topic of [...invalid, ...ofHub, ...others])

@@ -97,41 +97,22 @@ describe('a record of the hub', () => {
     expect(decodePatch({ crashed: null, exitCount: 1, state: 'stopped' })).toMatchObject({ crashed: null })
   })
 
-  test('omits missing keys, and ignores unknown ones', () => {
-    expect(decodePatch({ id: 'a', brandColor: '#fff', session: 's', novelty: {} })).toEqual({})
-  })
-
-  test('with keys of wrong types has null for them', () => {
-    const wrong = { name: 1, enabled: 'true', state: 'dancing', crashedCount: -1, usage: { cpu: '1', mem: Number.NaN } }
-    expect(decodePatch({ ...wrong, author: 4, sdk: '3', updateAvailable: [] })).toEqual({
-      name: null,
-      enabled: null,
-      state: null,
-      crash_count: null,
-      cpu_percent: null,
-      memory_bytes: null,
-      author: null,
-      sdk: null,
-      update_available: null,
-      latest_version: null,
-    })
-  })
-
-  test('has zero for a count or measure of zero, and no negative ones', () => {
-    expect(decodePatch({ crashedCount: 0, usage: { cpu: 0, mem: 0 }, sdk: 0 })).toEqual({
-      crash_count: 0,
-      cpu_percent: 0,
-      memory_bytes: 0,
-      sdk: 0,
-    })
-    const none = { crash_count: null, cpu_percent: null, memory_bytes: null }
-    expect(decodePatch({ crashedCount: 1.5, usage: { cpu: -0.1, mem: -1 } })).toEqual(none)
-    expect(decodePatch({ crashedCount: '2', usage: 'much' })).toEqual(none)
-  })
-
-  test('has no measure that is too large for an exact integer', () => {
-    for (const huge of [1e308, 2 ** 60])
-      expect(decodePatch({ usage: { cpu: huge, mem: huge } })).toEqual({ cpu_percent: null, memory_bytes: null })
+  const NO_FIGURES = { crash_count: null, cpu_percent: null, memory_bytes: null }
+  const ZERO = { crash_count: 0, cpu_percent: 0, memory_bytes: 0, sdk: 0 }
+  const NO_UPDATE = { update_available: null, latest_version: null }
+  test.each([
+    ['nothing for unknown keys', { id: 'a', brandColor: '#fff', session: 's', novelty: {} }, {}],
+    ['null for texts of a wrong type', { name: 1, author: 4 }, { name: null, author: null }],
+    ['null for flags of a wrong type', { enabled: 'true', state: 'dancing' }, { enabled: null, state: null }],
+    ['null for numbers of a wrong type', { sdk: '3', updateAvailable: [] }, { sdk: null, ...NO_UPDATE }],
+    ['zero for a figure of zero', { crashedCount: 0, usage: { cpu: 0, mem: 0 }, sdk: 0 }, ZERO],
+    ['no negative figures', { crashedCount: -1, usage: { cpu: -0.1, mem: -1 } }, NO_FIGURES],
+    ['no half crashes, and no usage as text', { crashedCount: 1.5, usage: 'much' }, NO_FIGURES],
+    ['no figures as text', { crashedCount: '2', usage: { cpu: '1', mem: Number.NaN } }, NO_FIGURES],
+    ['no huge figures', { usage: { cpu: 1e308, mem: 2 ** 60 } }, { cpu_percent: null, memory_bytes: null }],
+    ['no huge percentages', { usage: { cpu: 2 ** 60, mem: 1e308 } }, { cpu_percent: null, memory_bytes: null }],
+  ])('has %s', (_, record, patch) => {
+    expect(decodePatch(record)).toEqual(patch)
   })
 
   test('has a crash message of at most 1,024 characters, cut at a character boundary', () => {

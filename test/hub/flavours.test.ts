@@ -27,12 +27,4 @@ describe.concurrent.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
     await until('the removal', () => !watched.hub.apps.all.has(other))
     expect(agree(emulated, watched)).toBe(true)
   })
-
-  test('reads the version of an update if the hub reports it', async ({ emulate, hold }) => {
-    const emulated = await emulate({ flavour, apps: [{ id: 'one.app', version: '1.0.0', update: '1.1.0' }] })
-    const watched = hold(emulated.url)
-    await listed(watched)
-    const version = flavour === 'newer' ? null : '1.1.0'
-    expect(known(watched, 'one.app')).toMatchObject({ update_available: true, latest_version: version })
-  })
 })

@@ -213,26 +213,6 @@ test.concurrent.for(Object.entries(DOUBTS))(
   },
 )
 
-test.concurrent('a hub whose every response casts doubt on it can be used, with two pings for each burst of calls at most', async ({
-  listen,
-  client,
-}) => {
-  let pings = 0
-  const { url } = await listen((request, response) => {
-    const isPing = request.url?.endsWith('/ping')
-    if (isPing) pings += 1
-    // Other responses show a different firmware than pings, as after an update.
-    const identity = { 'x-homey-id': HOME, 'x-homey-version': isPing ? '1' : '2' }
-    response.writeHead(200, { 'content-type': JSON_TYPE, ...identity }).end('true')
-  })
-  const known = client(url)
-  await known.hub.identify()
-  for (let burst = 1; burst <= 5; burst += 1) {
-    await Promise.all(Array.from({ length: 4 }, () => known.call('restartApp', { id: 'a' })))
-    expect(pings).toBeLessThanOrEqual(2 * burst)
-  }
-})
-
 test.concurrent('a hub whose firmware changes without a lost connection executes 16 calls at once, and reports the new firmware', async ({
   listen,
   hold,
@@ -298,6 +278,9 @@ test.concurrent('a hub that closes each connection after its answer can be used,
 
 const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/a/restart' } as const
 
+/** Whether more than one way to ask is tested with a reply. All ways, and all tools, use the same check of the hub. */
+const isTypical = ({ body }: Reply) => ['true', '{}', ''].includes(body)
+
 const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   call: (hub) => hub.call('restartApp', { id: 'a' }),
   readVerified: (hub) => hub.readVerified('getApps', {}),
@@ -308,7 +291,8 @@ const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
 describe.concurrent('the key is sent only to a host that answers a ping like a hub', () => {
   test.for(REPLIES)('by a call: %j', async ([reply, atFirst, inPlace], { impostor, client }) => {
     const outcomes: Record<string, readonly boolean[]> = {}
-    for (const [way, ask] of Object.entries(WAYS)) {
+    const ways = Object.entries(WAYS).slice(0, isTypical(reply) ? undefined : 1)
+    for (const [way, ask] of ways) {
       const { url, shown, become } = await impostor(reply)
       const isShown = (hub: HubClient) =>
         ask(hub).then(
@@ -324,11 +308,10 @@ describe.concurrent('the key is sent only to a host that answers a ping like a h
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }
-    expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))
+    expect(outcomes).toEqual(Object.fromEntries(ways.map(([way]) => [way, [atFirst, inPlace]])))
   })
 
-  // These tools use the same client, so each of them gets only one body of each kind.
-  test.for(REPLIES.filter(([{ body }]) => ['true', '{}', ''].includes(body)))(
+  test.for(REPLIES.filter(([reply]) => isTypical(reply)))(
     'by doctor, the setup page, and the conformance test of a hub: %j',
     async ([reply, atFirst], { impostor }) => {
       const { url, shown } = await impostor(reply)

@@ -26,13 +26,10 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
   'a connection that starts over (MQTT %s)',
   (protocol) => {
-    test('does not publish offline, whatever is in flight, and loses nothing', { timeout: 30_000 }, async ({
-      broker,
-      observer,
-    }) => {
+    test('does not publish offline, whatever is in flight, and loses nothing', async ({ broker, observer }) => {
       await using bridge = startLink({ url: broker.url, protocol })
       await settled(bridge)
-      for (let round = 1; round <= 10; round += 1) {
+      for (let round = 1; round <= 4; round += 1) {
         for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `round ${round}`)
         bridge.link.send('b/event', `event ${round}`)
         bridge.link.startOver()
@@ -40,10 +37,10 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
         await settled(bridge, round + 1)
       }
       const states = () => observer.texts('b/state')
-      await until('the last online', () => states().length >= 11)
-      expect(states()).toEqual(Array.from({ length: 11 }, () => 'online'))
-      for (const name of ['0', '99', 'after']) expect(observer.last(`b/app/${name}`)).toBe('round 10')
-      for (let round = 1; round <= 10; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
+      await until('the last online', () => states().length >= 5)
+      expect(states()).toEqual(Array.from({ length: 5 }, () => 'online'))
+      for (const name of ['0', '99', 'after']) expect(observer.last(`b/app/${name}`)).toBe('round 4')
+      for (let round = 1; round <= 4; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
     })
 
     test('is reported only if the broker still answers, because otherwise it may have published the will', async ({

@@ -1,11 +1,12 @@
 /** A minimal broker, for answers that a real broker does not send. */
 import { createServer, type Server, type Socket } from 'node:net'
+import { generate, type IConnackPacket, type Packet, parser } from 'mqtt-packet'
 
 export interface RawBrokerOptions {
   /** The reason code of CONNACK under MQTT 5 (default: 0). */
   readonly connack?: number
-  /** The properties of CONNACK as bytes; default: none. */
-  readonly properties?: readonly number[]
+  /** The properties of CONNACK; default: none. */
+  readonly properties?: IConnackPacket['properties']
   /** Whether each publisher receives its own messages. */
   readonly echoes?: boolean
   /** The delay of each PUBACK; default: none. */
@@ -17,7 +18,10 @@ export interface RawBrokerOptions {
   readonly retainedEveryMs?: number
 }
 
-/** A broker for MQTT 5. It reads one or more packets per chunk, and forwards no messages. */
+const MQTT_5 = { protocolVersion: 5 }
+const MESSAGE = { cmd: 'publish', qos: 0, dup: false, retain: false } as const
+
+/** A broker for MQTT 5, which forwards no messages. */
 export class RawBroker implements AsyncDisposable {
   connects = 0
   mostUnacknowledged = 0
@@ -44,14 +48,13 @@ export class RawBroker implements AsyncDisposable {
     return `mqtt://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
   }
 
-  disconnect(reason: number): void {
-    for (const socket of this.#sockets) socket.end(Buffer.from([0xe0, 2, reason, 0]))
+  disconnect(reasonCode: number): void {
+    for (const socket of this.#sockets) socket.end(generate({ cmd: 'disconnect', reasonCode }, MQTT_5))
   }
 
   /** Sends a message that is not retained. */
-  send(topic: string, text: string): void {
-    const body = [0, topic.length, ...Buffer.from(topic), 0, ...Buffer.from(text)]
-    for (const socket of this.#sockets) socket.write(Buffer.from([0x30, body.length, ...body]))
+  send(topic: string, payload: string): void {
+    for (const socket of this.#sockets) write(socket, { ...MESSAGE, topic, payload })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -63,74 +66,53 @@ export class RawBroker implements AsyncDisposable {
     this.#sockets.add(socket)
     socket.on('error', () => undefined)
     socket.on('close', () => this.#sockets.delete(socket))
-    let pending = Buffer.alloc(0)
-    socket.on('data', (chunk) => {
-      pending = Buffer.concat([pending, chunk])
-      // Lengths must be under 16,384, which two bytes can encode.
-      while (pending.length >= 3) {
-        const long = (pending[1] ?? 0) >= 0x80
-        const length = ((pending[1] ?? 0) & 0x7f) + (long ? (pending[2] ?? 0) << 7 : 0)
-        const start = long ? 3 : 2
-        if (pending.length < start + length) return
-        this.#answer(socket, (pending[0] ?? 0) >> 4, pending.subarray(start, start + length))
-        pending = pending.subarray(start + length)
-      }
-    })
+    const packets = parser(MQTT_5)
+    packets.on('packet', (packet) => this.#answer(socket, packet))
+    socket.on('data', (chunk) => packets.parse(chunk))
   }
 
-  #acknowledge(socket: Socket, id: readonly number[]): void {
+  #acknowledge(socket: Socket, messageId: number): void {
     this.#unacknowledged += 1
     this.mostUnacknowledged = Math.max(this.mostUnacknowledged, this.#unacknowledged)
     const acknowledge = () => {
       this.#unacknowledged -= 1
-      socket.write(Buffer.from([0x40, 2, ...id]))
+      write(socket, { cmd: 'puback', messageId })
     }
     const { ackAfterMs } = this.#options
     if (ackAfterMs === undefined) acknowledge()
     else setTimeout(acknowledge, ackAfterMs)
   }
 
-  #grant(socket: Socket, filter: string, id: readonly number[]): void {
+  #grant(socket: Socket, filter: string, messageId: number): void {
     const { suback = () => 1, retained = () => [], retainedEveryMs = 0 } = this.#options
     const reason = suback(filter)
     const send = ([topic, ...more]: readonly string[]) => {
       if (topic !== undefined) {
-        const name = Buffer.from(topic)
-        socket.write(Buffer.from([0x31, name.length + 4, 0, name.length, ...name, 0, 0x78]))
+        write(socket, { ...MESSAGE, retain: true, topic, payload: 'x' })
         setTimeout(() => send(more), retainedEveryMs)
-      } else if (reason !== undefined) socket.write(Buffer.from([0x90, 4, ...id, 0, reason]))
+      } else if (reason !== undefined) write(socket, { cmd: 'suback', messageId, granted: [reason] })
     }
     send(retained(filter))
   }
 
-  #answer(socket: Socket, type: number, body: Buffer): void {
-    const { connack = 0, properties = [], echoes = false } = this.#options
-    switch (type) {
-      case 1:
-        this.connects += 1
-        socket.write(Buffer.from([0x20, 3 + properties.length, 0, connack, properties.length, ...properties]))
-        return
-      case 3: {
-        const end = 2 + body.readUInt16BE(0)
-        this.published.push(body.toString('utf8', 2, end))
-        if (echoes)
-          socket.write(
-            Buffer.concat([Buffer.from([0x30, body.length - 2]), body.subarray(0, end), body.subarray(end + 2)]),
-          )
-        this.#acknowledge(socket, [body[end] ?? 0, body[end + 1] ?? 0])
-        return
+  #answer(socket: Socket, packet: Packet): void {
+    const { connack = 0, properties, echoes = false } = this.#options
+    const { messageId = 0 } = packet
+    if (packet.cmd === 'connect') {
+      this.connects += 1
+      write(socket, { cmd: 'connack', sessionPresent: false, reasonCode: connack, ...(properties && { properties }) })
+    } else if (packet.cmd === 'publish') {
+      this.published.push(packet.topic)
+      if (echoes) write(socket, { ...packet, qos: 0 })
+      this.#acknowledge(socket, messageId)
+    } else if (packet.cmd === 'subscribe') {
+      for (const { topic } of packet.subscriptions) {
+        this.subscribed.push(topic)
+        this.#grant(socket, topic, messageId)
       }
-      case 8: {
-        const filter = body.toString('utf8', 5, 5 + body.readUInt16BE(3))
-        this.subscribed.push(filter)
-        this.#grant(socket, filter, [body[0] ?? 0, body[1] ?? 0])
-        return
-      }
-      case 10:
-        socket.write(Buffer.from([0xb0, 4, body[0] ?? 0, body[1] ?? 0, 0, 0]))
-        return
-      case 12:
-        socket.write(Buffer.from([0xd0, 0]))
-    }
+    } else if (packet.cmd === 'unsubscribe') write(socket, { cmd: 'unsuback', messageId, granted: [0] })
+    else if (packet.cmd === 'pingreq') write(socket, { cmd: 'pingresp' })
   }
 }
+
+const write = (socket: Socket, packet: Packet) => socket.write(generate(packet, MQTT_5))

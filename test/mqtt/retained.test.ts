@@ -5,30 +5,6 @@ import { RawBroker } from './raw-broker.ts'
 import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
-  test('a bridge that restarts sends nothing that the broker has', async ({ broker }) => {
-    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
-    const fill = (link: { hold(topic: string, payload: string): void }) => {
-      for (let i = 0; i < 500; i += 1) link.hold(`b/app/${i}`, JSON.stringify({ id: i, name: 'Büro ☀' }))
-    }
-    await using first = startLink({ url: broker.url })
-    fill(first.link)
-    await settled(first)
-    await first.link.close({ deadlineMs: 2000 })
-    const before = observer.seen.length
-    expect(before).toBe(500)
-
-    // Hold the same messages before, during and after the read-back.
-    await using second = startLink({ url: broker.url, onConnected: fill })
-    fill(second.link)
-    await settled(second)
-    await using third = startLink({ url: broker.url, clientId: 'other' })
-    await settled(third)
-    fill(third.link)
-    expect(third.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes: 1 })
-    expect(second.link.status().publishes).toBe(1)
-    expect(observer.seen.length).toBe(before)
-  })
-
   test.for(['5', '3.1.1'] as const)(
     'everything is sent again under MQTT %s when the broker forgot it',
     async (protocol, { broker }) => {
@@ -73,7 +49,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     // Mosquitto queues this many messages for a client that does not read, and drops none.
     { topics: 850, atMost: 1 },
     // Mosquitto drops some messages, and the answer to the next subscription.
-    { topics: 3000, atMost: 2500 },
+    { topics: 2000, atMost: 1500 },
   ])(
     '$topics topics of 12 KB arrive, and those that are read back are not sent twice',
     { timeout: 30_000 },
@@ -93,23 +69,16 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
 })
 
 describe.concurrent('a read-back', () => {
-  test('subscribes once, however long the broker takes to send all that it holds', async () => {
-    const topics = Array.from({ length: 12 }, (_, i) => `b/app/${i}`)
+  test('subscribes once and lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
+    const topics = Array.from({ length: 5 }, (_, i) => `b/app/${i}`)
     const retained = (filter: string) => (filter === 'b/app/+' ? topics : [])
-    await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
-    await using bridge = startLink({ url: broker.url })
-    await settled(bridge)
-    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
-    expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
-    expect(bridge.unowned()).toEqual(topics.toSorted())
-  })
-
-  test('lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
-    const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2', 'b/app/3'] : [])
     await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 300 })
     await settled(bridge)
     expect(broker.connects).toBe(1)
+    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
+    expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
+    expect(bridge.unowned()).toEqual(topics)
     await using silent = await RawBroker.start({
       echoes: true,
       suback: (filter) => (filter === 'b/app/+' ? undefined : 1),

@@ -352,6 +352,17 @@ describe('a broker that refuses', () => {
     expect(rig.retained.blocked).toBe(1)
   })
 
+  test('many messages does not keep a retained topic out of the log', () => {
+    const rig = new Rig().attach().ackAll()
+    for (let i = 0; i < 30; i += 1) {
+      rig.say(`elsewhere/${i % 15}`, 'x', answer)
+      rig.ack(DENIED)
+    }
+    rig.hold('a', '1')
+    rig.ack(DENIED)
+    expect(rig.refused).toEqual([...Array.from({ length: 10 }, (_, i) => `elsewhere/${i} denied`), 'a denied'])
+  })
+
   test('a message does not get it again', () => {
     const rig = new Rig().attach().ackAll()
     rig.say('event', '1')

@@ -96,19 +96,4 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     await until('the answer', () => observer.seen.length === 1)
     expect(observer.seen[0]?.text).toContain('No app on any hub matches')
   })
-
-  test('a client certificate is accepted', async () => {
-    const { port, config } = await listener('require_certificate true')
-    await using _broker = await Mosquitto.start({ config })
-    const url = `mqtts://127.0.0.1:${port}`
-    await using bridge = startLink({
-      url,
-      ca: pem('ca.pem'),
-      cert: pem('client.pem'),
-      key: Buffer.from(pem('client.key')),
-    })
-    await settled(bridge)
-    await using stranger = startLink({ url, ca: pem('ca.pem'), clientId: 'stranger' })
-    await until('the refusal', () => stranger.link.status().reason)
-  })
 })

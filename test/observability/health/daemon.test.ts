@@ -75,33 +75,9 @@ describe('a daemon that works', () => {
     expect(daemon.world.observer.texts(HEALTH).join()).not.toContain(KEY)
   })
 
-  it('is not found with a configuration file that does not exist', async () => {
-    expect(await daemon.command(['--config', '/no/such/file.yaml'])).toEqual({
-      ...{ status: 1, stdout: '' },
-      stderr: 'hub2mqtt: /no/such/file.yaml: there is no such file\n',
-    })
-  })
-
   it('is found although the configuration now has errors', async () => {
     const env = { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' }
     expect(await daemon.command([], env)).toMatchObject({ status: 0 })
-  })
-
-  it.each([
-    ['a port in the environment', { HUB2MQTT_HTTP_PORT: '99999' }, {}],
-    ['a port that is no number', { HUB2MQTT_HTTP_PORT: 'abc' }, {}],
-    ['a host in the environment', { HUB2MQTT_HTTP_HOST: 'not a host!' }, {}],
-    ['a port in the file', {}, { port: 99999 }],
-    ['a host in the file', {}, { host: 'not a host!' }],
-  ])('is not found, with the message of check-config, at an invalid address: %s', async (_, env, wrong) => {
-    const http = { port: Number(daemon.port), allowed_hosts: 5, ...wrong }
-    writeFileSync(file, JSON.stringify({ mqtt: { url: 'nonsense' }, http }))
-    const { status, stderr } = await daemon.command(['--config', file], { HUB2MQTT_HTTP_PORT: '', ...env })
-    expect({ status, stderr }).toEqual({
-      status: 1,
-      stderr: expect.stringMatching(/^hub2mqtt: http\.(host|port) .+\n$/),
-    })
-    expect((await performed(['check-config', '--config', file], env)).stderr).toContain(stderr)
   })
 
   it('is found at the address in the environment although that in the file is invalid', async () => {

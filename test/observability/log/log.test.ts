@@ -27,32 +27,17 @@ function logEverywhere(log: ReturnType<typeof recorded>['log'], secret: string) 
   log.child({ bound: secret }).info('child')
 }
 
-/** Returns a line, and what it reads as after one to three levels of decoding. */
-function readings(text: string): string[] {
-  const all = [text]
-  for (let depth = 0; depth < 3; depth++)
-    all.push((all.at(-1) ?? '').replaceAll(/\\(["\\/])/g, '$1').replaceAll('\\t', '\t'))
-  return [
-    ...all,
-    ...all.map((reading) => reading.replaceAll('+', ' ').replaceAll(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase())),
-  ]
-}
-
 describe('secrets in the log', () => {
   describe.each(['json', 'pretty'] as const)('as %s', (format) => {
-    it.each(['plain-api-key', AWKWARD, 'quote"', 'back\\slash', 'a b+c', '☃snow☃'])(
-      'are masked at any position if the secret is %j',
-      (secret) => {
-        const { log, lines, text } = recorded({ format, secrets: [secret] })
-        logEverywhere(log, secret)
-        expect(lines.length).toBeGreaterThanOrEqual(10)
-        for (const reading of readings(text())) {
-          expect(reading).not.toContain(secret)
-          expect(reading).not.toContain(encodeURIComponent(secret))
-        }
-        expect(text()).toContain('message ***')
-      },
-    )
+    // `spellings.test.ts` tests the other spellings of a secret.
+    it.each(['plain-api-key', AWKWARD])('are masked at any position if the secret is %j', (secret) => {
+      const { log, lines, text } = recorded({ format, secrets: [secret] })
+      logEverywhere(log, secret)
+      expect(lines.length).toBeGreaterThanOrEqual(10)
+      for (const spelling of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+        expect(text().toLowerCase()).not.toContain(spelling.toLowerCase())
+      expect(text()).toContain('message ***')
+    })
   })
 
   it.each(['1767', '2026', 'null', 'true', 'level', 'time', '","m', '":"x', '{"le', '\\n\\n'])(

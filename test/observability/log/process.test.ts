@@ -1,7 +1,5 @@
-import { existsSync, openSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Process } from '../../support/process.ts'
-import { available } from '../../support/skipped.ts'
 
 const module = new URL('../../../src/observability/log.ts', import.meta.url).href
 const program = (format: string, body: string) =>
@@ -9,14 +7,8 @@ const program = (format: string, body: string) =>
    const log = createLog({ level: 'info', format: '${format}', secrets: ['top-secret'] })
    ${body}`
 
-const run = (source: string, output: 'keep' | number = 'keep') =>
-  new Process(process.execPath, ['--input-type=module', '--eval', source], { output })
-
-const hasFullDisk = available(
-  existsSync('/dev/full'),
-  'the tests of a full disk',
-  'there is no /dev/full (Linux has it)',
-)
+const run = (source: string) =>
+  new Process(process.execPath, ['--input-type=module', '--eval', source], { output: 'keep' })
 
 describe('a process that logs', () => {
   it.each(['json', 'pretty'])('has written its last line as %s when it exits', async (format) => {
@@ -34,12 +26,6 @@ describe('a process that logs', () => {
     await child.untilLine('ready')
     child.output('break')
     child.signal('SIGUSR2')
-    expect(await child.closed).toBe('code 7')
-  })
-
-  it.runIf(hasFullDisk)('survives a full disk', async () => {
-    const body = `for (let i = 0; i < 500; i++) log.info('no room'); process.exit(7)`
-    await using child = run(program('pretty', body), openSync('/dev/full', 'w'))
     expect(await child.closed).toBe('code 7')
   })
 })
