@@ -62,7 +62,7 @@ export const emulateFlags = {
 
 export const conformanceFlags = {
   url: parsed('URL', hubUrl, 'address of the hub'),
-  key: text('KEY', 'API key of the hub; other users of this machine may see it, so prefer --key-file'),
+  key: text('KEY', 'API key of the hub; other users of this machine can see it, so prefer --key-file'),
   'key-file': text('FILE', 'file with the API key; default: HUB2MQTT_HUB_API_KEY'),
   writes: given(
     'also test changes to the app that --app names, and restore the app afterwards; the hub might update the app in the meantime',

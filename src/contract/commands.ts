@@ -218,7 +218,7 @@ const ROWS = [
   row('app', 'get-history', {
     payload: object({ hours: v.optional(HISTORY_HOURS, 24) }),
     operation: 'getApp',
-    doc: 'Returns the CPU and memory usage of the last hours; the newest value may still change.',
+    doc: 'Returns the CPU and memory usage of the last hours; the newest value can still change.',
     run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {

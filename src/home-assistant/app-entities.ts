@@ -228,7 +228,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'Snoozes the guardian for an hour, during which it only watches the app. Exists only if the guardian is on.',
+    doc: 'Snoozes the guardian for an hour, during which it only monitors the app. Exists only if the guardian is on.',
   },
   {
     ...HIDDEN_BUTTON,
