@@ -62,10 +62,10 @@ export const emulateFlags = {
 
 export const conformanceFlags = {
   url: parsed('URL', hubUrl, 'address of the hub'),
-  key: text('KEY', 'API key of the hub; other users of this machine may see it, so prefer --key-file'),
+  key: text('KEY', 'API key of the hub; other users of this machine can see it, so prefer --key-file'),
   'key-file': text('FILE', 'file with the API key; default: HUB2MQTT_HUB_API_KEY'),
   writes: given(
-    'also test changes to the app that --app names, and restore the app afterwards; the hub may have updated it by then',
+    'also test changes to the app that --app names, and restore the app afterwards; the hub might update the app in the meantime',
   ),
   app: text('ID', 'the app to test; default: a running app'),
   downgrade: parsed('VERSION', version, 'with --writes: the older version to install; default: 1.0.0'),
@@ -128,10 +128,10 @@ export const commands = {
     body: async () => (await import('./emulate.ts')).revokeKey,
   }).doc('revoke an API key of an emulated hub; its sessions end within a second'),
   health: command({
-    flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
+    flags: { config, ready: given('check instead whether the broker is connected and at least one hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }).doc(
-    'print the health of the running daemon, as its HTTP listener reports it; exit code 0 if the daemon needs no restart, otherwise 1; ignores mistakes in the configuration other than invalid values of http.host and http.port, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for the options of http, and uses the default of an option that is not found or invalid there',
+    'print the health that the running daemon reports over HTTP; exit code 0 if the daemon needs no restart, otherwise 1; in the configuration, only http.host and http.port must be valid, because the daemon may still use the previous version; if the file is not valid YAML or JSON, searches its text for the http options, and uses the default of each option that is missing or invalid there',
   ),
   open: command({ flags: { config }, body: async () => (await import('./running.ts')).open }).doc(
     "print the page's address with the start-up token, which logs in a browser if no password is set",

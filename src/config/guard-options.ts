@@ -84,7 +84,9 @@ export const guardOptions = liveOptions({
   'guard.max_restarts': option(integer(1, 100), { default: 5 }).doc(
     'Number of restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
   ),
-  'guard.window': option(duration('1s', '24h'), { default: '30m' }).doc('See `guard.max_restarts`.'),
+  'guard.window': option(duration('1s', '24h'), { default: '30m' }).doc(
+    'Period for `guard.max_restarts` and `guard.hub_max_restarts`.',
+  ),
   'guard.hub_max_restarts': option(integer(1, 1000), { default: 20 }).doc(
     'Maximum number of restarts of all apps of a hub together within `guard.window`; other restarts wait.',
   ),
@@ -97,13 +99,13 @@ export const guardOptions = liveOptions({
     'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which no app is restarted.',
   ),
   'guard.storm.within': option(duration('1s', '1h'), { default: '60s' }).doc(
-    'See `guard.storm.apps`. A storm is over when no app has crashed for this long.',
+    'Period for `guard.storm.apps`. A storm is over when no app has crashed for this long.',
   ),
   'guard.after_boot': byApp(duration('1s', '24h'), '5m').doc(
     'Delay by app: the app is restarted once, when this time has passed since its hub started.',
   ),
   'guard.quiet_hours': option(quietHours, { example: '23:00-07:00' }).doc(
-    'Time of day during which the guardian only watches.',
+    'Time of day during which the guardian only monitors apps: it neither restarts nor updates them.',
   ),
   'guard.time_zone': option(timeZone, { example: 'Europe/Berlin' }).doc(
     "Time zone of `guard.quiet_hours` and `guard.schedule`; default: the machine's.",
@@ -119,7 +121,7 @@ export const guardOptions = liveOptions({
   ),
   'guard.probe': {
     ...byApp(webProbe, '/status').doc(
-      "Path by app in the app's own web API, requested with GET at each read of the app list, and the expected status if it is not 200 to 299.",
+      "By app: a path in the app's own web API, which the guardian requests with GET at each read of the app list; optionally also the expected status (default: 200 to 299).",
     ),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
   },
@@ -151,7 +153,7 @@ export const guardOptions = liveOptions({
     "Time zone of the update window; default: the machine's.",
   ),
   'updates.hold_days': option(integer(0, 365), { default: 0 }).doc(
-    'Number of days for which the bridge must have seen that a version is offered before it is installed. Apps whose newest version is unknown are skipped.',
+    'A version is installed only after the bridge has seen it offered for this number of days. Apps whose newest version is unknown are skipped.',
   ),
   'updates.severity': byApp(choice(['patch', 'minor', 'major']), 'minor').doc(
     'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',

@@ -28,7 +28,7 @@ export const hubOptions = defineOptions({
     'Interval at which the bridge reads the list of apps while the realtime connection is up.',
   ),
   poll_interval_fallback: option(duration('1s', '1h'), { default: '10s' }).doc(
-    'Interval while the realtime connection is down, if it is shorter than `poll_interval`.',
+    'Interval while the realtime connection is down. Ignored if it is longer than `poll_interval`.',
   ),
   timeout: option(duration('100ms', '10m'), { default: '10s' }).doc('Maximum duration of a request to the hub.'),
   path_prefix: option(choice(['auto', 'manager', 'managers']), { default: 'auto' }).doc(
@@ -61,7 +61,7 @@ const pageOptions = liveOptions({
     'Address of the page for browsers. If it is set, Home Assistant links to the page and shows the icons of apps, which then need no login.',
   ),
   'http.password': secret(addresses.pagePassword, 'put-the-password-here').doc(
-    'Password of the page: text, or the output of `hub2mqtt hash-password`. Without a password, only this machine may use the page, if `http.host` is a loopback address; changes need the start-up token.',
+    'Password of the page: text, or the output of `hub2mqtt hash-password`. Without a password, the page is available only on this machine, and only if `http.host` is a loopback address; making changes then needs the start-up token.',
   ),
   'http.tokens': option(
     map(addresses.token, 'tokens by name, such as {"grafana": {"token": "at-least-16-characters", "access": "read"}}'),
@@ -74,7 +74,7 @@ const pageOptions = liveOptions({
     'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` are trusted.',
   ),
   'http.ingress': flag(false).doc(
-    'Whether requests of a trusted proxy with `X-Ingress-Path` count as logged in, as with Home Assistant.',
+    'Whether a request with the header `X-Ingress-Path` from a trusted proxy counts as logged in; for the ingress of Home Assistant.',
   ),
 })
 
@@ -122,7 +122,7 @@ const filterOptions = liveOptions({
     'Commands to allow that are off by default; `*` allows all commands.',
   ),
   'commands.deny': listOf(command, ['set-setting', 'unset-setting']).doc(
-    'Commands to refuse, also from the guardian: with `restart`, the guardian restarts nothing; with `guard`, clients cannot control the guardian. Overrides `commands.allow`.',
+    'Commands to refuse, even if the guardian sends them: with `restart`, the guardian restarts no apps; with `guard`, clients cannot control the guardian. Overrides `commands.allow`.',
   ),
   'commands.read_only': flag(false).doc('Whether to refuse every command that changes something on a hub.'),
   'commands.call': listOf(
@@ -168,7 +168,7 @@ const otherOptions = defineOptions({
   ...httpOptions,
   ...pageOptions,
   hubs_dir: file('folder', '/etc/hub2mqtt/hubs').doc(
-    'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, which has the options of the hub at the top level. The folder is checked every ten seconds; hubs are added and removed with their files.',
+    'Folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, which contains the options of the hub at the top level. The folder is checked every ten seconds: a hub is added or removed when its file is.',
   ),
   'log.level': option(choice(LOG_LEVELS), { default: 'info', live: true }).doc('The lowest level that is logged.'),
   'log.format': option(choice(LOG_FORMATS), { default: 'auto' }).doc(

@@ -130,7 +130,7 @@ const ROWS = [
       ...ifGiven(input?.autoupdate, 'autoupdate'),
       ...ifGiven(input?.channel, 'channel', 'update-app'),
     ],
-    doc: 'Changes automatic updates, then the channel (by installing from it); needs at least one key.',
+    doc: 'Changes automatic updates, then the channel (by installing from it); needs at least one of the keys.',
     async run(target, { autoupdate, channel }) {
       if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
@@ -177,7 +177,7 @@ const ROWS = [
     argument: 'setting',
     payload: anyValue,
     operation: 'setAppSetting',
-    doc: 'Sets one setting to the payload: a JSON value, or text.',
+    doc: 'Sets one setting to the payload.',
     run: (target, value) => write(target, 'setAppSetting', { id: target.app, name: target.argument, value }),
   }),
   row('app', 'set-setting', {
@@ -212,13 +212,13 @@ const ROWS = [
   row('app', 'get-crash', {
     payload: nothing,
     operation: 'getApp',
-    doc: "Returns the evidence of the latest crash as `markdown`, for the app's developer; `null` if there is none.",
+    doc: "Returns the details of the latest crash as `markdown`, for the app's developer; `null` if there is none.",
     run: ({ report }) => Promise.resolve({ markdown: report() }),
   }),
   row('app', 'get-history', {
     payload: object({ hours: v.optional(HISTORY_HOURS, 24) }),
     operation: 'getApp',
-    doc: 'Returns the CPU and memory usage of the last hours; the newest value may still change.',
+    doc: 'Returns the CPU and memory usage of the last hours; the newest value can still change.',
     run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {
@@ -312,7 +312,7 @@ const ROWS = [
     needsTransaction: true,
     audited: true,
     repeatable: true,
-    doc: 'Stops the rollout that `transaction` names, after its running steps.',
+    doc: 'Stops the rollout that `transaction` names, when its running steps have ended.',
     act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]

@@ -155,7 +155,7 @@ export const PUBLICATIONS = {
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'The versions of this interface and of the bridge, and its hubs, whose topics it may clear after a restart.',
+    doc: 'The versions of this interface and of the bridge, and the hubs whose topics the bridge may clear after a restart.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -202,14 +202,14 @@ export const PUBLICATIONS = {
     topic: '{base}/bridge/presence',
     of: 'bridge',
     schema: schemas.PRESENCE,
-    doc: 'Bridges and fleets on one base topic announce themselves here on connecting, and every minute.',
+    doc: 'Bridges and fleets announce themselves here when they connect, and then every minute.',
   }),
   rollout: externalRow({
     topic: '{base}/rollout/{transaction}',
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'The progress of a rollout, from which the bridge can resume it. The 20 rollouts that ended last are kept.',
+    doc: 'The progress of a rollout, from which the bridge can resume it. The 20 that ended last are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
@@ -251,7 +251,7 @@ export const PUBLICATIONS = {
   hubHealth: hub({
     topic: '{base}/{hub}/health',
     schema: HUB_HEALTH,
-    doc: 'The health of the hub, if the key has `homey.system.readonly`. Published at the start, then each minute if a figure has changed by a tenth, otherwise every 15 minutes.',
+    doc: 'The health of the hub, if the key has `homey.system.readonly`. Published at startup, then each minute if a figure has changed by a tenth, otherwise every 15 minutes.',
     render: ({ health }) => health,
   }),
   hubGuardMemory: hub({
@@ -310,13 +310,13 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}/guard-memory',
     when: 'guard',
     schema: schemas.GUARD_MEMORY,
-    doc: 'Other data of the guardian; for the bridge itself.',
+    doc: "The guardian's other data on the app; for the bridge itself.",
     render: ({ guard }) => ofGuard(guard, 'memory'),
   }),
   crash: app({
     topic: '{base}/{hub}/app/{app}/crash',
     schema: CRASH,
-    doc: "The evidence of the app's latest crash; at most 16 KiB.",
+    doc: "The details of the app's latest crash; at most 16 KiB.",
     render: ({ crash }) => crash,
     dependsOn: ({ crash }) => [crash],
   }),
@@ -335,7 +335,7 @@ export const PUBLICATIONS = {
   discoveryDevice: externalRow({
     ...DISCOVERY,
     topic: '{prefix}/device/{object_id}/config',
-    doc: 'A device with all of its entities, if `discovery.format` is `device`; for Home Assistant.',
+    doc: 'A device with its entities, if `discovery.format` is `device`; for Home Assistant.',
   }),
   discoveryComponent: externalRow({
     ...DISCOVERY,

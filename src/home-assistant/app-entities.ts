@@ -159,7 +159,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     ...OF_DEVICES,
     template: jinja.onOff('devices_unavailable', 'x > 0'),
     attributes: jinja.attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
-    doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` contain the numbers.',
+    doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`. The attributes contain the number of all devices (`devices`) and of unavailable ones (`unavailable`).',
   },
   {
     ...HIDDEN,
@@ -228,7 +228,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'Snoozes the guardian for an hour, during which it only watches the app. Exists only if the guardian is on.',
+    doc: 'Snoozes the guardian for an hour, during which it only monitors the app. Exists only if the guardian is on.',
   },
   {
     ...HIDDEN_BUTTON,
