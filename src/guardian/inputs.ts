@@ -278,8 +278,9 @@ export function control(turn: Turn, app: string, { enabled, snooze, forget }: Gu
     watched.updated = null
     watched.updateFailedAt = null
     watched.rising = false
-    const { switched, snoozedUntil, upSince, down } = watched.watch
-    watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }
+    const { switched, snoozedUntil, upSince, down, forced, sentAt } = watched.watch
+    const ongoing = sentAt === null ? {} : ({ phase: 'restarting', forced, sentAt } as const)
+    watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down, ...ongoing }
   }
   if (enabled !== undefined) {
     const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.idle(watched.watch)

@@ -160,7 +160,9 @@ export function restarting(watch: RestartState, now: number): RestartState {
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
-  return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
+  // A command may have cleared the count since the restart.
+  const restarts = Math.max(0, watch.restarts - 1)
+  return { ...ended, restarts, recent: recent.filter((at) => at !== sentAt) }
 }
 
 /** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */

@@ -1009,3 +1009,37 @@ test('a restart has the reason that the hub reports, even if a command has clear
   await stand.clock.advance(10 * SECOND)
   expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'exception' }])
 })
+
+describe('an app whose history is cleared during its restart', () => {
+  test.each<[string, AppPatch]>([
+    ['reports a crash', { state: 'starting' }],
+    ['reports no crash', { state: 'starting', crashed: false, crash_message: null }],
+  ])('is not restarted again while it starts and %s', async (_, starting) => {
+    const stand = new Stand().start('a').crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.say('a', starting).control('a', { forget: true })
+    expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 0, restarts_in_window: 0 })
+    await stand.expectAfter(30 * SECOND, ['a'])
+    expect(stand.run('a').state('a').state).toBe('watching')
+  })
+
+  test('is not restarted again if its memory was above the limit', async () => {
+    const stand = new Stand('guard: { watch: ["*"], for_reads: 1, memory_limit: { a: 100MiB } }').start('a')
+    stand.say('a', { memory_bytes: 2 ** 30 }).read()
+    await stand.clock.advance(10 * SECOND)
+    stand.control('a', { forget: true }).say('a', { cpu_percent: 1 })
+    expect(stand.state('a').state).toBe('restarting')
+    await stand.expectAfter(30 * SECOND, ['a'])
+  })
+
+  test('does not count the restart if the hub did not receive it', async () => {
+    const stand = new Stand().start('a').crash('a')
+    const answer = Promise.withResolvers<Outcome>()
+    stand.answer = () => answer.promise
+    await stand.clock.advance(10 * SECOND)
+    stand.control('a', { forget: true })
+    answer.resolve(refusal('hub_unreachable'))
+    await stand.clock.advance(1)
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', restarts: 0 })
+  })
+})
