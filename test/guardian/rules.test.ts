@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
@@ -379,6 +380,18 @@ describe('an app that is restarted', () => {
     await stand.clock.advance(Date.parse('2026-10-24T22:00:00Z') - stand.clock.now())
     stand.start('a').crash('a')
     await stand.restartsAfter(Date.parse(end) - stand.clock.now(), ['a'])
+  })
+
+  test('shows the end of the quiet hours exactly, although the clock of durations counts fractions', async () => {
+    const fractional = (clock: Clock): Clock => ({
+      now: () => clock.now(),
+      elapsed: () => clock.elapsed() + 0.6,
+      after: (ms, task) => clock.after(ms, task),
+    })
+    const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-13:00", time_zone: UTC }', fractional)
+    stand.start('a').crash('a')
+    await stand.clock.advance(11 * SECOND)
+    expect(stand.state('a').next_restart_at).toBe('2026-01-05T13:00:00.000Z')
   })
 
   test('waits for the end of the quiet hours, across midnight', async () => {
