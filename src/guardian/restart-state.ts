@@ -125,6 +125,10 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
+/** Also ends a restart in progress, because a restart stops an app for a moment, but does not disable the app. */
+export const disabled = (watch: RestartState): RestartState =>
+  stopped(watch.sentAt === null ? watch : { ...watch, sentAt: null })
+
 /** Plans a restart. @param forced whether to restart the app even though it is running */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }

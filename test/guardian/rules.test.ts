@@ -402,6 +402,14 @@ describe('an app that is restarted', () => {
     await stand.expectAfter(SECOND, ['a'])
   })
 
+  test('does not wait for another restarted app of its hub that a person has disabled', async () => {
+    const stand = new Stand().start('a', 'b').crash('a').crash('b')
+    await stand.expectAfter(20 * SECOND, ['a'])
+    stand.say('a', { state: 'starting', crashed: false }).say('a', { state: 'stopped', enabled: false })
+    await stand.expectAfter(1, ['a', 'b'])
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 1 })
+  })
+
   test('waits until another restarted app of its hub runs again', async () => {
     const stand = new Stand().start('a', 'b').crash('a').crash('b')
     await stand.expectAfter(20 * SECOND, ['a'])
