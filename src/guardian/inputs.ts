@@ -29,7 +29,7 @@ export function start(turn: Turn, watched: WatchedApp, saved: watch.SavedState |
   watched.seenAt = undefined
   if (saved !== undefined) restore(turn, watched, saved)
   if (isNewCrash(turn, watched) && !(isReload && isUp(app))) crashed(turn, watched)
-  else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
+  else if (app.enabled === false) watched.watch = watch.disabled(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
   } else if (isStillFallen(turn, watched, saved)) watched.watch = { ...watched.watch, down: true }
@@ -127,7 +127,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   const hasCrashed = decisions.hasCrashed(before, after, wasDown)
   watched.isCleanlyStopped = !hasCrashed && !wasDown && isCleanStop(watched, before)
   if (hasCrashed) crashed(turn, watched, countsForStorm(turn, watched))
-  else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
+  else if (after.enabled === false) watched.watch = watch.disabled(watched.watch)
   else if (isUp(after)) {
     if (after.state !== 'running') watched.hasStopped = true
     const isStillDown = wasDown && isCrashed(after) && after.state === before.state
@@ -278,8 +278,9 @@ export function control(turn: Turn, app: string, { enabled, snooze, forget }: Gu
     watched.updated = null
     watched.updateFailedAt = null
     watched.rising = false
-    const { switched, snoozedUntil, upSince, down } = watched.watch
-    watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }
+    const { switched, snoozedUntil, upSince, down, forced, sentAt } = watched.watch
+    const ongoing = sentAt === null ? {} : ({ phase: 'restarting', forced, sentAt } as const)
+    watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down, ...ongoing }
   }
   if (enabled !== undefined) {
     const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.idle(watched.watch)

@@ -125,6 +125,10 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
+/** Also ends a restart in progress, because a restart stops an app for a moment, but does not disable the app. */
+export const disabled = (watch: RestartState): RestartState =>
+  stopped(watch.sentAt === null ? watch : { ...watch, sentAt: null })
+
 /** Plans a restart. @param forced whether to restart the app even though it is running */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
@@ -160,7 +164,9 @@ export function restarting(watch: RestartState, now: number): RestartState {
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
-  return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
+  // A command may have cleared the count since the restart.
+  const restarts = Math.max(0, watch.restarts - 1)
+  return { ...ended, restarts, recent: recent.filter((at) => at !== sentAt) }
 }
 
 /** Returns when the app's earlier crashes and restarts stop counting; `null` if the app is not running. */

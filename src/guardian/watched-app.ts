@@ -279,7 +279,7 @@ function payloadOf(
   restarts_in_window: number,
 ): GuardPayload {
   const { phase, restarts, dueAt, snoozedUntil, lastCrash: last_crash } = watched.watch
-  const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
+  const iso = (at: number | null) => (at === null ? null : new Date(Math.round(at + offset)).toISOString())
   const snoozed = snoozedUntil !== null && snoozedUntil > now
   return {
     state: !on ? 'off' : snoozed ? 'snoozed' : phase === 'idle' ? 'watching' : phase,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
@@ -381,12 +382,32 @@ describe('an app that is restarted', () => {
     await stand.restartsAfter(Date.parse(end) - stand.clock.now(), ['a'])
   })
 
+  test('shows the end of the quiet hours exactly, although the clock of durations counts fractions', async () => {
+    const fractional = (clock: Clock): Clock => ({
+      now: () => clock.now(),
+      elapsed: () => clock.elapsed() + 0.6,
+      after: (ms, task) => clock.after(ms, task),
+    })
+    const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-13:00", time_zone: UTC }', fractional)
+    stand.start('a').crash('a')
+    await stand.clock.advance(11 * SECOND)
+    expect(stand.state('a').next_restart_at).toBe('2026-01-05T13:00:00.000Z')
+  })
+
   test('waits for the end of the quiet hours, across midnight', async () => {
     const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
     stand.crash('a')
     await stand.expectAfter(19 * HOUR - SECOND, [])
     expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-06T07:00:00.000Z' })
     await stand.expectAfter(SECOND, ['a'])
+  })
+
+  test('does not wait for another restarted app of its hub that a person has disabled', async () => {
+    const stand = new Stand().start('a', 'b').crash('a').crash('b')
+    await stand.expectAfter(20 * SECOND, ['a'])
+    stand.say('a', { state: 'starting', crashed: false }).say('a', { state: 'stopped', enabled: false })
+    await stand.expectAfter(1, ['a', 'b'])
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 1 })
   })
 
   test('waits until another restarted app of its hub runs again', async () => {
@@ -1008,4 +1029,38 @@ test('a restart has the reason that the hub reports, even if a command has clear
   const stand = new Stand().start('a').crash('a').control('a', { forget: true })
   await stand.clock.advance(10 * SECOND)
   expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'exception' }])
+})
+
+describe('an app whose history is cleared during its restart', () => {
+  test.each<[string, AppPatch]>([
+    ['reports a crash', { state: 'starting' }],
+    ['reports no crash', { state: 'starting', crashed: false, crash_message: null }],
+  ])('is not restarted again while it starts and %s', async (_, starting) => {
+    const stand = new Stand().start('a').crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.say('a', starting).control('a', { forget: true })
+    expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 0, restarts_in_window: 0 })
+    await stand.expectAfter(30 * SECOND, ['a'])
+    expect(stand.run('a').state('a').state).toBe('watching')
+  })
+
+  test('is not restarted again if its memory was above the limit', async () => {
+    const stand = new Stand('guard: { watch: ["*"], for_reads: 1, memory_limit: { a: 100MiB } }').start('a')
+    stand.say('a', { memory_bytes: 2 ** 30 }).read()
+    await stand.clock.advance(10 * SECOND)
+    stand.control('a', { forget: true }).say('a', { cpu_percent: 1 })
+    expect(stand.state('a').state).toBe('restarting')
+    await stand.expectAfter(30 * SECOND, ['a'])
+  })
+
+  test('does not count the restart if the hub did not receive it', async () => {
+    const stand = new Stand().start('a').crash('a')
+    const answer = Promise.withResolvers<Outcome>()
+    stand.answer = () => answer.promise
+    await stand.clock.advance(10 * SECOND)
+    stand.control('a', { forget: true })
+    answer.resolve(refusal('hub_unreachable'))
+    await stand.clock.advance(1)
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', restarts: 0 })
+  })
 })
