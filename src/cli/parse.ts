@@ -70,7 +70,8 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
   // Do not quote the argument in the message, because it may be part of a payload.
-  if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
+  const hint = 'payload' in positionals ? 'put a payload in quotes' : `see hub2mqtt ${name} --help`
+  if (words.length > places.length) throw new UsageError(`too many arguments; ${hint}`)
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts
 }
@@ -79,8 +80,9 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  // Help takes precedence over errors on the same command line.
-  const wantsHelp = argv.includes('--help') || argv.includes('-h')
+  // Help takes precedence over errors on the same command line. After `--`, there are only arguments.
+  const options = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  const wantsHelp = options.includes('--help') || options.includes('-h')
   const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
   const words = named ? found.name.split(' ').length : 0
   if (!isCommand(found.name)) {

@@ -20,16 +20,21 @@ export type Signals = ReturnType<typeof daemonSignals>
 export function daemonSignals() {
   const stop = abortedBy(...ENDING)
   const hadTerminal = isatty(STDIN)
-  let reload = () => {}
+  let reload: (() => void) | undefined
+  let isPending = false
   process.on('SIGHUP', () => {
     // SIGHUP requests a reload, or reports that the terminal was closed. In the second case, stop.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
+    else if (reload === undefined) isPending = true
     else reload()
   })
   return {
     signal: stop.signal,
+    /** Sets what a reload does. If one was requested during the start, it happens now. */
     onReload(call: () => void) {
       reload = call
+      if (isPending) call()
+      isPending = false
     },
   }
 }

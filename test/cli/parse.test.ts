@@ -25,6 +25,8 @@ describe('a command line', () => {
       'call',
       { topic: 'home/x/cmd/y', payload: '-5', timeout: 2000, config: 'a.yaml' },
     ],
+    ['call home/x/cmd/y -- -h', 'call', { topic: 'home/x/cmd/y', payload: '-h' }],
+    ['call home/x/cmd/y -- --help', 'call', { topic: 'home/x/cmd/y', payload: '--help' }],
     ['emulate', 'emulate', { host: '127.0.0.1', 'api-key': [], app: [], simulated: false, 'no-rate-limit': false }],
     [
       'emulate --data d --store s --app one --app two --memory-limit 64MiB --cpu-limit 50 --speech-command say',
@@ -104,6 +106,8 @@ describe('a command line', () => {
     ['emulate keys list', /^--data is missing$/],
     ['emulate keys create --data d', /^--scope is missing$/],
     ['emulate keys revoke --data d', /^id is missing; see hub2mqtt emulate keys revoke --help$/],
+    ['emulate keys revoke 1a2b 3c4d --data d', /^too many arguments; see hub2mqtt emulate keys revoke --help$/],
+    ['call home/x/cmd/y Hello World', /^too many arguments; put a payload in quotes$/],
     ['emulate --flavour new', /^--flavour: expected one of older, newer, self-hosted, reference$/],
     ['--version run', /^--version takes no other arguments$/],
     ['run --version', /^unknown option "--version"/],

@@ -283,6 +283,13 @@ describe('the emulated hub as a program', () => {
   })
 })
 
+test('the emulated hub and the demo say in one line that they cannot create a temporary folder', async () => {
+  const TMPDIR = join(temporaryFolder(), 'missing')
+  const stderr = `hub2mqtt: ${TMPDIR}: cannot be used for temporary files (ENOENT); set TMPDIR to another folder\n`
+  for (const args of [['emulate', '--port', '0'], ['demo']])
+    expect(await program(args, { TMPDIR })).toEqual({ status: 1, stdout: '', stderr })
+})
+
 describe('the demo', () => {
   test('with both ports configured as one that is in use, uses two others and prints them', async () => {
     const used = await listening(createServer())

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
 import type { Loaded } from '../../config/load.ts'
@@ -50,7 +51,7 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
-/** Returns text for a bug report, without the names and addresses of the configuration. */
+/** Returns text for a bug report, without names, addresses and the folder of the configuration. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -82,5 +83,15 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   // Prefer the longest word, because one word may be part of another. Replace all at once, for the same reason.
   const all = [...words.keys()].sort((one, other) => other.length - one.length).map(RegExp.escape)
   const pattern = new RegExp(`(?<![\\w-])(?:${all.join('|')})(?![\\w-])`, 'g')
-  return (text: string): string => text.replace(pattern, (word) => words.get(word) ?? word)
+  return (text: string): string =>
+    withoutFolders(withoutAddresses(text.replace(pattern, (word) => words.get(word) ?? word)))
 }
+
+/** Removes the addresses in error messages of the system, to which names resolve. They may be followed by a port. */
+const withoutAddresses = (text: string): string =>
+  text.replace(/[\w.:%]+/g, (word) =>
+    [word, word.slice(0, word.lastIndexOf(':'))].some((address) => isIP(address) !== 0) ? '<address>' : word,
+  )
+
+/** Removes the folders of files from places such as `(/home/alice/hub2mqtt.yaml line 4)`. */
+const withoutFolders = (text: string): string => text.replace(/(?<=\()[^()]*[\\/](?=[^\\/()]* line \d)/g, '')

@@ -4,10 +4,11 @@ import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
+import { systemCode } from '../../base/failures.ts'
 import { type HubStore, MAX_NOTIFICATIONS, StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
-import { type Database, openDatabase, transaction } from './data-folder.ts'
+import { type Database, HubDataError, openDatabase, transaction } from './data-folder.ts'
 import { storedKeys } from './keys.ts'
 import { isBelow } from './manifest.ts'
 import { packagesOf, type Sources } from './packages.ts'
@@ -173,7 +174,7 @@ export async function openHubData(
   } = {},
 ) {
   await using opened = new AsyncDisposableStack()
-  const folder = options.folder ?? opened.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-hub-'))).path
+  const folder = options.folder ?? opened.use(await makeTemporaryFolder()).path
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
   const state = sqliteState(database, options.hubId)
@@ -188,6 +189,16 @@ export async function openHubData(
     packages,
     keys,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
+
+async function makeTemporaryFolder() {
+  const parent = tmpdir()
+  try {
+    return await mkdtempDisposable(join(parent, 'hub2mqtt-hub-'))
+  } catch (cause) {
+    const why = `cannot be used for temporary files (${systemCode(cause)})`
+    throw new HubDataError(`${parent}: ${why}; set TMPDIR to another folder`, { cause })
   }
 }
 

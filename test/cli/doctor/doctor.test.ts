@@ -1,5 +1,6 @@
 import { test as base, describe, expect } from 'vitest'
-import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import { lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
+import { about } from '../../../src/cli/doctor/finding.ts'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
@@ -7,7 +8,7 @@ import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
-import { closeAtEnd, embedded, emulate, KEY, open, say } from './support.ts'
+import { closeAtEnd, configured, embedded, emulate, KEY, open, say } from './support.ts'
 
 closeAtEnd()
 
@@ -127,6 +128,20 @@ describe.concurrent('doctor', () => {
     expect(report).toContain('hub <hub 1>: a hub answers at')
     for (const word of ['castle', '127.0.0.1', 'secret-base', 'alice', 'pw-canary', KEY])
       expect(report).not.toContain(word)
+  })
+
+  test('omits from the report the addresses in messages of the system, and the folder of the configuration file', async ({
+    hub,
+  }) => {
+    const port = await freePort()
+    const variables = { HUB_URL: hub.url, MQTT_URL: `mqtt://[::1]:${port},mqtt://localhost:${port}` }
+    const { problems, report } = await say(variables)
+    expect(problems).toEqual([expect.stringContaining(`::1:${port}`), expect.stringContaining('mqtt://localhost')])
+    expect(report).not.toMatch(/::1|127\.0\.0\.1|localhost/)
+    const warning = about('configuration').note('hubs.home.api_key (/home/alice/my house/hub2mqtt.yaml line 4): all')
+    expect(reportOf([warning], configured(variables).config, '1.2.3')).toContain(
+      'configuration: hubs.<hub 1>.api_key (hub2mqtt.yaml line 4): all',
+    )
   })
 
   test('replaces a name in the report that is a word of what replaces another name', async ({ hub }) => {
