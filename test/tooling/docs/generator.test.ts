@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const folder = temporaryFolder(afterAll)
 
-cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
+for (const path of ['src', 'config/demo/apps']) cpSync(join(root, path), join(folder, path), { recursive: true })
 // Change the values that the files repeat, so that they differ from the project's.
 const manifest = readFileSync(join(root, 'package.json'), 'utf8')
   .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
