@@ -15,13 +15,21 @@ export interface Clock {
   after(ms: number, task: () => void): () => void
 }
 
+/** Node.js runs the task of a longer timer immediately, so a longer time needs several timers. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   uptime: () => uptime() * 1000,
   after(ms, task) {
-    // Node.js logs a warning for a negative delay.
-    const timer = setTimeout(task, Math.max(0, ms))
+    let timer: NodeJS.Timeout
+    const wait = (rest: number) => {
+      const next = rest > MAX_TIMER_MS ? () => wait(rest - MAX_TIMER_MS) : task
+      // Node.js logs a warning for a negative delay.
+      timer = setTimeout(next, Math.min(Math.max(0, rest), MAX_TIMER_MS))
+    }
+    wait(ms)
     return () => clearTimeout(timer)
   },
 }

@@ -34,6 +34,8 @@ export interface FleetSide {
   readonly isLeader: boolean
   readonly epoch: number
   readonly payload: FleetPayload
+  /** Returns whether another fleet uses the same base topic. */
+  isContested(): boolean
   /** Returns why this member does not serve a hub; `undefined` if no member of the fleet serves the hub. */
   whyNotServed(hub: string): string | undefined
   /**

@@ -355,7 +355,7 @@ export class Bridge {
   }
 
   get contested(): boolean {
-    return this.#presence.contested
+    return this.#presence.contested || this.#options.fleet?.isContested() === true
   }
 
   /** The role of this bridge. Only the active bridge publishes and executes commands. */

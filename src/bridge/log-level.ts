@@ -2,9 +2,6 @@
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** Node.js fires a timer of more than 24.8 days immediately, so longer times need several timers. */
-const LONGEST_TIMER_MS = 24 * 60 * 60_000
-
 export class LogLevels {
   readonly #options: Pick<BridgeOptions, 'log' | 'clock'>
   readonly #onChange: (logLevel: LogLevel) => void
@@ -46,7 +43,7 @@ export class LogLevels {
     if (fallback === undefined) return
     const { level, remainingMs } = fallback
     if (remainingMs === 0) this.set(level)
-    else this.#cancel = this.#options.clock.after(Math.min(remainingMs, LONGEST_TIMER_MS), () => this.#watch())
+    else this.#cancel = this.#options.clock.after(remainingMs, () => this.#watch())
   }
 
   stop(): void {

@@ -1,8 +1,9 @@
 /** Opens and closes hubs as the fleet assigns them, and reports on the fleet. */
 import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
-import { AVAILABILITY, type FleetPayload } from '../contract/schemas.ts'
+import { AVAILABILITY, FLEET, type FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
 import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fleet.ts'
@@ -10,6 +11,12 @@ import { fleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import { NatsStore } from './nats.ts'
 import { HANDOVER_MS, type Rollouts } from './rollout/rollouts.ts'
+
+/** Two leaders overwrite each other's list of members every few seconds. */
+const CONTESTED_MS = 60_000
+const MAX_NAMES = 8
+const OTHERS =
+  'another fleet uses the same base topic, and both execute each command: let all members use the same fleet.bucket in the same NATS cluster, or give each fleet its own mqtt.base_topic'
 
 /** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
@@ -39,7 +46,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     member: fleet.member,
     memberStates,
     status,
-
+    ...detectOtherFleet(fleet, options),
     mayAct: (): boolean => fleet.mayAct(),
     receive: (topic: string, payload: string): void => peers?.(topic, payload),
 
@@ -208,4 +215,19 @@ export function followPeers(
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }
+}
+
+/** Detects another fleet by its list of members: each list of this fleet has a member of the current epoch. */
+function detectOtherFleet(fleet: Fleet, { topics, clock, log }: Pick<ClusterOptions, 'topics' | 'clock' | 'log'>) {
+  let detectedAt = Number.NEGATIVE_INFINITY
+  const isContested = () => clock.elapsed() - detectedAt < CONTESTED_MS
+  /** Call this with each retained message that another client has published. */
+  const touched = (topic: string, payload: string) => {
+    if (topic !== topics.of('fleet', {}) || !fleet.isSettled) return
+    const names = Object.keys(readJson(FLEET, payload)?.members ?? {})
+    if (names.length === 0 || names.some((name) => fleet.view.members.has(name))) return
+    if (!isContested()) log.error({ other_members: names.slice(0, MAX_NAMES) }, OTHERS)
+    detectedAt = clock.elapsed()
+  }
+  return { touched, isContested }
 }

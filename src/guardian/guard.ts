@@ -26,7 +26,6 @@ interface GuardOptions extends Pick<Context, 'isConnected'> {
 }
 
 const MINUTE_MS = 60_000
-const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
 
 export class Guard implements Guardian {
   readonly #options: GuardOptions
@@ -192,7 +191,7 @@ export class Guard implements Guardian {
     hub.alarm = undefined
     if (at === Number.POSITIVE_INFINITY) return
     const { clock } = this.#options
-    const cancel = clock.after(Math.min(Math.max(at - clock.elapsed(), 1), MAX_TIMER_MS), () => {
+    const cancel = clock.after(Math.max(at - clock.elapsed(), 1), () => {
       hub.alarm = undefined
       this.#decide(hub, { kind: 'wake' })
     })

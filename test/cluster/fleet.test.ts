@@ -230,6 +230,23 @@ describe.skipIf(natsPath === undefined)('bridges with leases', { timeout: 120_00
     for (const hub of fleet.hubs.keys()) await until(`${hub} answers`, () => refresh(hub))
   })
 
+  test('report another fleet on their base topic, which has another bucket, until that fleet ends', async () => {
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const nats = fleet.use(await startNats())
+    const pass = passOf(fleet, () => nats.untilReady())
+    const own = fleet.join(nats, 'a')
+    await pass('the first fleet', () => fleet.isWhole(['a']))
+    const other = fleet.join(nats, 'x', { FLEET_BUCKET: 'another' })
+    const problems = (name: string) => fleet.payload(`hub2mqtt/bridge/${name}/health`).problems ?? []
+    const OTHER = 'another hub2mqtt uses the same base topic'
+    await pass('both reports', () => ['a', 'x'].every((name) => problems(name).includes(OTHER)))
+    for (const { lines } of [own, other]) {
+      expect(lines.filter((line) => line.includes('another fleet uses the same base topic'))).toHaveLength(1)
+    }
+    await other.stop()
+    await pass('no report', () => !problems('a').includes(OTHER))
+  })
+
   test('leave their hubs to other members while they cannot reach the broker', async () => {
     await using fleet = await Fleet.build({ hubs: 6 })
     const line = fleet.use(await TcpProxy.to(fleet.broker.port))
