@@ -29,6 +29,9 @@ describe.runIf(canBrowse)('the live channel', () => {
     await page.route('**/api/commands/**', (route) => route.fulfill({ status: 504, body: '<h1>504</h1>' }))
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await row.getByText('Restart: A proxy answered instead of hub2mqtt, with status 504.').waitFor()
+    await page.route('**/api/commands/**', (route) => route.fulfill({ status: 403, body: '<h1>Forbidden</h1>' }))
+    await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    await row.getByText('Restart: hub2mqtt or a proxy answered with status 403.').waitFor()
     let refused = 0
     await page.route('**/api/session', async (route) => {
       refused += 1
