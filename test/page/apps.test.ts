@@ -8,6 +8,15 @@ const HUE = 'com.athom.hue'
 const BLINDS = 'io.bramblewood.blinds'
 
 describe.runIf(canBrowse)('the list of apps', () => {
+  test('closes the menu of an app that is removed', async () => {
+    const { house, page } = await show()
+    await page.getByRole('button', { name: 'More for Backyard Weather' }).click()
+    await page.getByRole('menu').waitFor()
+    house.hub().uninstall('com.parkstreet.weather')
+    await rowWith(page, 'Backyard Weather').waitFor({ state: 'detached' })
+    await page.getByRole('menu').waitFor({ state: 'detached' })
+  })
+
   test('shows every app with state, version and usage, and follows the hub', async () => {
     const { house, page } = await show()
     for (const { name = '' } of DEFAULT_APPS) await rowWith(page, name).waitFor()

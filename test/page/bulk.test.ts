@@ -59,6 +59,16 @@ function withNews(frame: string, news: Readonly<Record<string, string>>): string
 }
 
 describe.runIf(canBrowse)('an action on several apps', () => {
+  test('names apps that have the same name by their ids', async () => {
+    const apps = ['com.twin.one', 'com.twin.two', 'com.example.lamp']
+    const named = apps.map((id) => ({ id, name: id.startsWith('com.twin') ? 'Twin' : 'Lamp' }))
+    const { page } = await show({ hubs: { home: { apps: named } } })
+    await page.getByRole('checkbox', { name: 'Select all shown' }).check()
+    await bar(page).getByRole('button', { name: 'Restart', exact: true }).click()
+    const listed = (await dialog(page).getByRole('listitem').allInnerTexts()).map((line) => line.trim())
+    expect(listed.sort()).toEqual(['Lamp', 'Twin (com.twin.one)', 'Twin (com.twin.two)'])
+  })
+
   test('stops at the first failure, shows the reason and the remaining apps, and continues without the failed app on request', async () => {
     const { house, page } = await show()
     const bodies: string[] = []

@@ -189,10 +189,10 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     const { page, house } = await charts(() => (status === 200 ? answer([1, 2]) : status), { minuteMs: 300 })
     await canvas(page)
     status = 500
-    await page.getByText('hub2mqtt answered with status 500').waitFor()
+    await page.getByText('hub2mqtt or a proxy answered with status 500').waitFor()
     expect(await slider(page).count()).toBe(1)
     status = 200
-    await page.getByText('hub2mqtt answered with status 500').waitFor({ state: 'detached' })
+    await page.getByText('hub2mqtt or a proxy answered with status 500').waitFor({ state: 'detached' })
     await house.daemon.stop()
     await page.getByText('No connection to hub2mqtt').waitFor()
     expect(await told(page)).toBe('Lowest 1%, mean 1.5%, highest 2%, latest 2%')

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, see, seeAny, visit } from './support/browser.ts'
+import { canBrowse, profile, see, seeAny, visit } from './support/browser.ts'
 import { rowWith, show, startHouse } from './support/house.ts'
 
 describe.runIf(canBrowse)('the live channel', () => {
@@ -29,6 +29,9 @@ describe.runIf(canBrowse)('the live channel', () => {
     await page.route('**/api/commands/**', (route) => route.fulfill({ status: 504, body: '<h1>504</h1>' }))
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await row.getByText('Restart: A proxy answered instead of hub2mqtt, with status 504.').waitFor()
+    await page.route('**/api/commands/**', (route) => route.fulfill({ status: 403, body: '<h1>Forbidden</h1>' }))
+    await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    await row.getByText('Restart: hub2mqtt or a proxy answered with status 403.').waitFor()
     let refused = 0
     await page.route('**/api/session', async (route) => {
       refused += 1
@@ -59,6 +62,31 @@ describe.runIf(canBrowse)('the live channel', () => {
     await until('the request without an answer', () => requests === 1)
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
+  })
+
+  test('waits a minute for the snapshot, which can take long over a slow link', async () => {
+    const house = await startHouse()
+    const context = await profile()
+    onTestFinished(() => context.close())
+    await context.clock.install()
+    const late = Promise.withResolvers<void>()
+    let connections = 0
+    let held = 0
+    await context.routeWebSocket(/api\/live/, (socket) => {
+      connections += 1
+      socket.connectToServer().onMessage((message) => {
+        held += 1
+        void late.promise.then(() => socket.send(message))
+      })
+    })
+    const page = await visit(house.page, {}, context)
+    await until('the snapshot', () => held > 0)
+    await page.getByText('Loading…').waitFor()
+    await context.clock.fastForward(50_000)
+    expect(await page.getByRole('alert').allInnerTexts()).toEqual([])
+    late.resolve()
+    await rowWith(page, 'Lumen Lights').waitFor()
+    expect(connections).toBe(1)
   })
 
   test('shows when another bridge is active', async () => {

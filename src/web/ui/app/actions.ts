@@ -198,7 +198,7 @@ const bulkText = defineStrings('bulk', {
     one: '{count} of the selected apps is left out: {why}',
     other: '{count} of the selected apps are left out: {why}',
   },
-  ofHub: '{name} ({hub})',
+  of: '{name} ({of})',
   busy: 'Another action on several apps is in progress.',
   noneFits: 'There is nothing to do.',
   lost: 'The connection was lost before the answer arrived. The command may have been executed.',
@@ -253,7 +253,12 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   if (first === undefined || isInProgress()) return false
   const out = entries.length - able.length
   const hasHubs = page.store.own.value.length > 1
-  const nameOf = ({ hub, name }: AppEntry) => (hasHubs ? bulkText.ofHub({ name: name.value, hub }) : name.value)
+  const namesakes = Object.groupBy(able, ({ hub, name }) => `${hub} ${name.value}`)
+  const nameOf = ({ hub, id, name: { value } }: AppEntry) => {
+    const isShared = (namesakes[`${hub} ${value}`]?.length ?? 0) > 1
+    const name = isShared ? bulkText.of({ name: value, of: id }) : value
+    return hasHubs ? bulkText.of({ name, of: hub }) : name
+  }
   const list = able.slice(0, MAX_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
   const more = able.length - list.length
   const question = {

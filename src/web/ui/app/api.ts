@@ -9,7 +9,7 @@ import { defineStrings } from './terms.ts'
 const text = defineStrings('api', {
   unreachable: 'hub2mqtt does not answer.',
   unreadable: 'This page does not understand the answer of hub2mqtt. Reload the page.',
-  status: 'hub2mqtt answered with status {status}.',
+  status: 'hub2mqtt or a proxy answered with status {status}.',
   proxy: 'A proxy answered instead of hub2mqtt, with status {status}.',
 })
 
@@ -39,7 +39,7 @@ function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Re
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  // An answer without a reason is not from hub2mqtt. With these status codes, it is from a proxy.
+  // hub2mqtt gives its API's errors a reason. With these status codes, an answer without one is from a proxy.
   const unexplained = status >= 502 && status <= 504 ? text.proxy : text.status
   return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? unexplained({ status }) }
 }

@@ -77,6 +77,8 @@ export async function logout(): Promise<void> {
 }
 
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
+/** Over a slow link, the snapshot takes long to arrive, and no other frame can arrive before it. */
+const SNAPSHOT_MS = 60_000
 const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
 
 /** @param mayRetry called before each retry; `false` ends the channel, because the session has changed */
@@ -107,6 +109,7 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
   const connect = () => {
     const opened = new WebSocket(url)
     socket = opened
+    opened.onopen = () => listen(SNAPSHOT_MS)
     opened.onmessage = ({ data }) => take(String(data))
     opened.onclose = ({ code }) => {
       lose(opened)
@@ -115,13 +118,13 @@ function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>
     listen()
   }
   /** Restarts the timer that closes the connection if no frame arrives in time. */
-  const listen = () => {
+  const listen = (ms = STALE_AFTER_MS) => {
     clearTimeout(silence)
     silence = setTimeout(() => {
       socket?.close()
       // Do not wait for the close event, because the server may never answer.
       if (socket !== undefined) lose(socket)
-    }, STALE_AFTER_MS)
+    }, ms)
   }
   const take = (text: string) => {
     const frame = readJson(LIVE_FRAME, text)

@@ -159,7 +159,13 @@ function MenuList({ label, items, opener }: Menu) {
       else place(current, opener)
     }
     addEventListener('scroll', onScroll, { passive: true })
-    return () => removeEventListener('scroll', onScroll)
+    // The opener disappears with its app.
+    const removals = new MutationObserver(() => opener.isConnected || current.hidePopover())
+    removals.observe(document.body, { childList: true, subtree: true })
+    return () => {
+      removeEventListener('scroll', onScroll)
+      removals.disconnect()
+    }
   }, [])
   const close = () => list.current?.hidePopover()
   const onKeyDown = (event: KeyboardEvent) => {
