@@ -116,10 +116,7 @@ export async function run(options: RunOptions): Promise<void> {
       const hasRelease = own?.name === 'app' || own?.name === 'appUpdate'
       if (hasRelease && own.owner.kind === 'app') store.recall(own.owner.hub, own.owner.app, payload)
     },
-    onTouched: (topic, payload) => {
-      fleet?.receive(topic, payload)
-      fleet?.touched(topic, payload)
-    },
+    onTouched: (topic, payload) => fleet?.touched(topic, payload),
     onStatus: followRole,
   })
   const openHub = (name: string, hubConfig: HubConfig) => {

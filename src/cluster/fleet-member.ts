@@ -42,12 +42,18 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const memberStates = others.map(topics.memberState)
   let peers: ReturnType<typeof followPeers> | undefined
 
+  const contest = detectOtherFleet(fleet, options)
   const self = {
     member: fleet.member,
     memberStates,
     status,
-    ...detectOtherFleet(fleet, options),
+    isContested: contest.isContested,
     mayAct: (): boolean => fleet.mayAct(),
+    /** Call this with each retained message that another client has published. */
+    touched(topic: string, payload: string): void {
+      self.receive(topic, payload)
+      contest.touched(topic, payload)
+    },
     receive: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
@@ -221,7 +227,6 @@ export function followPeers(
 function detectOtherFleet(fleet: Fleet, { topics, clock, log }: Pick<ClusterOptions, 'topics' | 'clock' | 'log'>) {
   let detectedAt = Number.NEGATIVE_INFINITY
   const isContested = () => clock.elapsed() - detectedAt < CONTESTED_MS
-  /** Call this with each retained message that another client has published. */
   const touched = (topic: string, payload: string) => {
     if (topic !== topics.of('fleet', {}) || !fleet.isSettled) return
     const names = Object.keys(readJson(FLEET, payload)?.members ?? {})
