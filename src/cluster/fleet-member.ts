@@ -42,6 +42,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const memberStates = others.map(topics.memberState)
   let peers: ReturnType<typeof followPeers> | undefined
 
+  const receive = (topic: string, payload: string): void => peers?.(topic, payload)
   const contest = detectOtherFleet(fleet, options)
   const self = {
     member: fleet.member,
@@ -51,10 +52,10 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     mayAct: (): boolean => fleet.mayAct(),
     /** Call this with each retained message that another client has published. */
     touched(topic: string, payload: string): void {
-      self.receive(topic, payload)
+      receive(topic, payload)
       contest.touched(topic, payload)
     },
-    receive: (topic: string, payload: string): void => peers?.(topic, payload),
+    receive,
 
     get epoch(): number {
       return fleet.view.epoch
