@@ -184,7 +184,7 @@ export class Upkeep {
     }
   }
 
-  /** Call this before all retained messages are read, because earlier changes then need no repair. */
+  /** Cancels pending repairs. Call this before all retained messages are read again, because this read replaces them. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelYield?.()

@@ -112,7 +112,7 @@ export function text({ name, quotable, expected, pattern }: About & { expected: 
   )
 }
 
-/** Any line of text that a protocol accepts as a name. */
+/** A line of text, such as a user name or a client id, without control characters. */
 export const label = text({
   name: 'text',
   expected: 'one line of text, at most 256 characters',

@@ -85,7 +85,7 @@ export function protectSecrets(root: FileMap, env: Environment, tables: readonly
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))
   const walk = (value: unknown, secret: boolean): void => {
-    // Do not protect the `access` of a token, which is a common word, not a secret.
+    // Do not mask the value of a token's `access`, because it is a common word, not a secret.
     const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
     if (value instanceof Map) for (const [key, child] of value) walk(child, isSecret(key))
     else if (Array.isArray(value)) for (const child of value) walk(child, secret)

@@ -1,4 +1,4 @@
-/** Validates calls to any endpoint. Rejects spellings that hubs might interpret differently. */
+/** Validates calls to any endpoint. Rejects paths and queries that a hub might parse differently from hub2mqtt. */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import { type Method, OPERATION_NAMES, OPERATIONS, type OperationName } from './operations.ts'

@@ -39,7 +39,7 @@ export class Entry {
   seq = 0
   queued = false
   awaited = false
-  /** Number of consecutive connections that were lost while the topic was unacknowledged. */
+  /** Number of consecutive connections that were lost while a publish to this topic was unacknowledged. */
   losses = 0
   sentAt = 0
   sentBytes = 0

@@ -31,7 +31,7 @@ const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
   renderChunk: (code) => ({
     code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
-      // One import may name both the module and some of its exports.
+      // An import may have both a default or namespace binding and named bindings.
       const [whole = '', some] = names.split(', {')
       const rest = some === undefined ? '' : ` const {${some.replaceAll(' as ', ': ')} = ${whole};`
       return `const ${whole.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");${rest}`

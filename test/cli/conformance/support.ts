@@ -30,7 +30,7 @@ export async function emulate(options: EmulatedHubOptions = {}): Promise<Emulate
   return open.adopt(hub, (one) => one.close())
 }
 
-/** A clock that shortens pauses, but not deadlines. It waits half a second for an event, which may be late. */
+/** A clock that shortens pauses, but not deadlines. The pause for an event is 500 ms, because the event may be late. */
 export const hasty = (betweenMs = 1): Clock => ({
   ...systemClock,
   // Time passes twenty times as fast, because on a busy machine the requests take most of the time.
