@@ -12,6 +12,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY src ./src
+# The emulated hub's apps come from the manifests of the demo's apps.
+COPY config/demo/apps ./config/demo/apps
 RUN npm run build && npm run build:page
 
 # Omits the optional dependencies: they contain Node, which the base image already has.
