@@ -43,18 +43,12 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   let peers: ReturnType<typeof followPeers> | undefined
 
   const receive = (topic: string, payload: string): void => peers?.(topic, payload)
-  const contest = detectOtherFleet(fleet, options)
   const self = {
     member: fleet.member,
     memberStates,
     status,
-    isContested: contest.isContested,
+    ...detectOtherFleet(fleet, options, receive),
     mayAct: (): boolean => fleet.mayAct(),
-    /** Call this with each retained message that another client has published. */
-    touched(topic: string, payload: string): void {
-      receive(topic, payload)
-      contest.touched(topic, payload)
-    },
     receive,
 
     get epoch(): number {
@@ -225,10 +219,16 @@ export function followPeers(
 }
 
 /** Detects another fleet by its list of members: each list of this fleet has a member of the current epoch. */
-function detectOtherFleet(fleet: Fleet, { topics, clock, log }: Pick<ClusterOptions, 'topics' | 'clock' | 'log'>) {
+function detectOtherFleet(
+  fleet: Fleet,
+  { topics, clock, log }: Pick<ClusterOptions, 'topics' | 'clock' | 'log'>,
+  receive: (topic: string, payload: string) => void,
+) {
   let detectedAt = Number.NEGATIVE_INFINITY
   const isContested = () => clock.elapsed() - detectedAt < CONTESTED_MS
+  /** Call this with each retained message that another client has published. */
   const touched = (topic: string, payload: string) => {
+    receive(topic, payload)
     if (topic !== topics.of('fleet', {}) || !fleet.isSettled) return
     const names = Object.keys(readJson(FLEET, payload)?.members ?? {})
     if (names.length === 0 || names.some((name) => fleet.view.members.has(name))) return
