@@ -118,16 +118,15 @@ export function up(watch: RestartState, running: boolean, now: number): RestartS
   return isSame && !watch.down ? watch : { ...calm, down: false, upSince, sentAt: null, isSpared: false }
 }
 
-/** Records that the app was stopped or disabled on purpose, so it is not restarted. */
+/** Records that the app was stopped on purpose, so it is not restarted. */
 export function stopped(watch: RestartState): RestartState {
   if (watch.sentAt !== null) return watch.upSince === null ? watch : { ...watch, upSince: null }
   const calm = watch.phase === 'given_up' ? { ...watch, dueAt: null } : idle(watch)
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** Also ends a restart in progress, because a restart stops an app for a moment, but does not disable the app. */
-export const disabled = (watch: RestartState): RestartState =>
-  stopped(watch.sentAt === null ? watch : { ...watch, sentAt: null })
+/** Like `stopped`, but ends a restart in progress, because a restart only stops an app, and does not disable it. */
+export const disabled = (watch: RestartState): RestartState => stopped({ ...watch, sentAt: null })
 
 /** Plans a restart. @param forced whether to restart the app even though it is running */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {

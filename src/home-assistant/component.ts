@@ -61,6 +61,9 @@ function stateTopic(entity: Entity, { topics, parameters }: Place): string | und
   return topics.fill(reads, name === undefined ? parameters : { ...parameters, name })
 }
 
+/** Created once, because each app has several triggers. */
+const EVENT_TYPE = fieldOf<keyof Payload<'appEvent'> & string>('event_type').jinja
+
 /** Returns the component of a trigger, which Home Assistant identifies by its device, type and subtype. */
 export function triggerOf({ event }: Trigger, topic: string): Component {
   return {
@@ -69,7 +72,7 @@ export function triggerOf({ event }: Trigger, topic: string): Component {
     type: event,
     subtype: 'app',
     topic,
-    value_template: fieldOf<keyof Payload<'appEvent'> & string>('event_type').jinja,
+    value_template: EVENT_TYPE,
     payload: event,
     qos: 1,
   }

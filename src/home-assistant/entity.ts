@@ -30,7 +30,8 @@ interface Common {
   /** Set if the entity is disabled by default. */
   readonly enabled?: false
   readonly icon?: `mdi:${string}`
-  /*   * What must be online for the entity to be available; default: the bridge and the hub, but only the bridge for the
+  /**
+   * What must be online for the entity to be available; default: the bridge and the hub, but only the bridge for the
    * entities of the bridge's device.
    */
   readonly needs?: 'bridge' | 'nothing'

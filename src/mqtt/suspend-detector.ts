@@ -16,7 +16,8 @@ export class SuspendDetector {
   #seen: { readonly elapsed: number; readonly now: number }
   /** The difference between `uptime` and `elapsed`. */
   #ahead: number
-  /*   * The last moment before the suspension, in `clock.elapsed()` milliseconds; `undefined` if no received message can
+  /**
+   * The last moment before the suspension, in `clock.elapsed()` milliseconds; `undefined` if no received message can
    * be older than the suspension.
    */
   #since: number | undefined
