@@ -2,9 +2,9 @@
 import type { Clock } from './clock.ts'
 
 /** A task that takes at most this long runs on each request. */
-const CHEAP_MS = 1
+const CHEAP_MS = 0.2
 /** The pause after a run, as a multiple of the run's duration. */
-const REST = 20
+const REST = 50
 
 export class Throttle {
   readonly #clock: Clock
