@@ -240,20 +240,19 @@ export class HomeAssistant implements Discovery {
 
   /** Returns whether the hub is already published under another name. Its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
-    const isKnown = this.#discovered.get(name)?.facts.id === hubId
+    let first: string | undefined
     // Skip this slow search for a known hub, because all hubs are checked whenever a hub is added.
-    const first = isKnown ? undefined : this.#discovered.values().find(({ facts }) => facts.id === hubId)?.facts.name
+    if (this.#discovered.get(name)?.facts.id !== hubId) {
+      for (const { facts } of this.#discovered.values()) if (facts.id === hubId) first ??= facts.name
+    }
     if (first === undefined) {
       this.#duplicates.delete(name)
       return false
     }
     if (this.#duplicates.has(name)) return true
     this.#duplicates.add(name)
-    const names = { hub: name, same_as: first }
-    this.#options.log.warn(
-      names,
-      'this hub is configured twice; it is published to Home Assistant under the other name only',
-    )
+    const twice = 'this hub is configured twice; it is published to Home Assistant under the other name only'
+    this.#options.log.warn({ hub: name, same_as: first }, twice)
     return true
   }
 
@@ -279,13 +278,13 @@ export class HomeAssistant implements Discovery {
   #bridgeChanged(): void {
     // A fleet has no bridge devices: a hub may move between members, and its `via_device` should not change then.
     if (this.#options.isShared) return
-    const ids = [...this.#options.hubs.keys()].map((name) => this.#discovered.get(name)?.facts.id)
-    const before = this.#bridgeId
-    const found = ids.find((id) => this.#formerBridgeIds.has(id))
+    const ids = () => this.#options.hubs.keys().map((name) => this.#discovered.get(name)?.facts.id)
+    const [before, former] = [this.#bridgeId, this.#formerBridgeIds]
+    const found = former.size > 0 ? ids().find((id) => former.has(id)) : undefined
     // A hub that has not answered yet may have the previous id.
-    const mustWait = found === undefined && this.#formerBridgeIds.size > 0 && ids.includes(undefined)
-    const kept = before !== null && this.#leaving.has(before) ? before : ids.find((known) => known === before)
-    const id = mustWait ? null : (found ?? kept ?? ids[0] ?? null)
+    const mustWait = found === undefined && former.size > 0 && ids().some((id) => id === undefined)
+    const kept = before !== null && this.#leaving.has(before) ? before : ids().find((known) => known === before)
+    const id = mustWait ? null : (found ?? kept ?? ids().next().value ?? null)
     if (id === null && !mustWait) return
     this.#bridgeId = id
     if (id !== null) this.#formerBridgeIds = new Set()

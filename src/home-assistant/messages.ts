@@ -69,6 +69,7 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
 
 /** Keeps components enabled that an earlier message enabled: users have them until a stub removes them. */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
+  if (before.size === 0) return device
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
     const { enabled_by_default, ...component } = offered.component
     const wasOn = enabled_by_default === false && before.get(key) === component.platform

@@ -8,6 +8,8 @@ import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 
 const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
+/** The reason for closing connections without requests. Created once, because stack traces of 1,000 hubs take time. */
+const UNUSED = new Error('no longer used')
 
 export interface RestOptions {
   /** Base URL of the hub; its path precedes `/api`. */
@@ -85,7 +87,7 @@ export class HttpClient {
     if (isLost || connected === 0) this.#options.onDisconnected?.(isLost)
     if (connected > 0 || size > 0 || this.#closed || pool !== this.#pool) return
     this.#pool = undefined
-    void pool.destroy()
+    void pool.destroy(UNUSED)
   }
 
   /**
@@ -112,7 +114,7 @@ export class HttpClient {
     return answer.finally(() => {
       cancel()
       this.#fresh.delete(fresh)
-      void fresh.destroy()
+      void fresh.destroy(UNUSED)
     })
   }
 
