@@ -1,20 +1,7 @@
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
-import {
-  boolean,
-  choice,
-  duration,
-  fixedKeys,
-  integer,
-  list,
-  listOf,
-  longDuration,
-  map,
-  show,
-  size,
-  text,
-} from './schemas.ts'
+import { boolean, choice, duration, fixedKeys, integer, list, listOf, map, show, size, text } from './schemas.ts'
 import { liveOptions, option } from './table.ts'
 
 export const appPattern = text({
@@ -92,7 +79,7 @@ export const guardOptions = liveOptions({
   ),
   'guard.retry': {
     doc: 'After the guardian has given up on an app, it restarts the app once after each of these delays, and then repeatedly after the last delay, until the app has run for an hour. `[]`: never.',
-    schema: list(longDuration('1s', '7d')),
+    schema: list(duration('1s', '7d')),
     default: ['15m', '1h', '6h', '24h'],
   },
   'guard.storm.apps': option(integer(2, 1000), { default: 3 }).doc(

@@ -206,11 +206,8 @@ function quantity(name: string, units: Units) {
   }
 }
 
-/** A duration such as `500ms`, `10s`, `2m` or `1h`; the value is in milliseconds. */
+/** A duration such as `500ms`, `10s`, `2m`, `1h` or `7d`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
-
-/** A duration that can also be written in days, such as `7d`. */
-export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
 /** A size such as `64KiB` or `1MiB`; the value is in bytes. */
 export const size = quantity('size', { MiB: 1_048_576, KiB: 1024, B: 1 })

@@ -105,11 +105,11 @@ export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): Payl
   }
 }
 
-const YEAR_MS = 365 * 24 * DURATION_UNITS.h
+const YEAR_MS = 365 * DURATION_UNITS.d
 
 export const duration = v.pipe(
   v.string(),
-  v.regex(/^\d{1,9}(?:h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
+  v.regex(/^\d{1,9}(?:d|h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
 )
 
 /** Converts a duration to milliseconds. @throws CommandError `invalid_payload` if under a second or over a year */
@@ -195,6 +195,7 @@ function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
+  if (issue.type === 'strict_object' && issue.received === 'undefined') return `${field}this key is required.`
   if (['check', 'regex', 'min_entries'].includes(issue.type)) return `${field}${issue.message}`
   if (issue.kind !== 'schema')
     return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`

@@ -34,14 +34,15 @@ const SCHEMAS: readonly {
 }[] = [
   {
     of: 'durations',
-    schema: duration('1s', '1h'),
+    schema: duration('1s', '2d'),
     reads: [
       ['1s', 1000],
       ['1500ms', 1500],
       ['2m', 120_000],
       ['1h', 3_600_000],
+      ['2d', 172_800_000],
     ],
-    refuses: ['', '10', 10, '10 s', '1.5s', '-1s', '10S', '1s1s', '10sec', '999ms', '61m', '1e3s', null, true, ['1s']],
+    refuses: ['', '10', 10, '10 s', '1.5s', '-1s', '10S', '1s1s', '10sec', '999ms', '49h', '1e3s', null, true, ['1s']],
   },
   {
     of: 'sizes',
@@ -113,7 +114,7 @@ describe('the schema of durations', () => {
   const poll = duration('1s', '1h')
 
   it('names the bounds and an example of the unit in its error message', () => {
-    expect(fromFile(poll, 60)).toBe('refused: expected a duration from 1s to 1h, written with its unit (h, m, s, ms)')
+    expect(fromFile(poll, 60)).toBe('refused: expected a duration from 1s to 1h, written with its unit (d, h, m, s, ms)')
   })
 
   it('shows every duration as text that is read back as the same value', () => {

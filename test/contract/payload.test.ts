@@ -42,7 +42,7 @@ describe('a JSON object', () => {
   })
 
   test.each([
-    ['', 'name: expected "name".'],
+    ['', 'name: this key is required.'],
     ['nonsense', 'Expected JSON.'],
     ['[]', 'Expected a JSON object.'],
     ['null', 'Expected a JSON object.'],
@@ -192,6 +192,7 @@ describe('a duration', () => {
     ['1000ms', 1000],
     ['15m', 900_000],
     ['2h', 7_200_000],
+    ['2d', 172_800_000],
     ['8760h', 31_536_000_000],
     ['999999999ms', 999_999_999],
   ])('is a number and a unit: %s', (text, ms) => {
@@ -199,14 +200,14 @@ describe('a duration', () => {
     expect(durationMs('wait', text)).toBe(ms)
   })
 
-  test.each(['', '10', 's', '1d', '1.5h', '-1s', ' 1s', '1s ', '1 s', '1h30m', '1234567890ms'])(
+  test.each(['', '10', 's', '1w', '1.5h', '-1s', ' 1s', '1s ', '1 s', '1h30m', '1234567890ms'])(
     'is not valid: "%s"',
     (text) => {
       expect(refusal(wait, JSON.stringify({ wait: text }))).toBe('wait: expected a duration such as 30s, 15m or 2h.')
     },
   )
 
-  test.each(['999ms', '0s', '8761h', '525601m'])('is between a second and a year: %s is not', (text) => {
+  test.each(['999ms', '0s', '366d', '8761h', '525601m'])('is between a second and a year: %s is not', (text) => {
     expect(() => durationMs('wait', text)).toThrow(
       expect.objectContaining({
         code: 'invalid_payload',
@@ -233,7 +234,7 @@ describe('text to speak', () => {
     ['', 'text: non empty expected (!0).'],
     ['  ', 'text: non empty expected (!0).'],
     ['{"text":""}', 'text: non empty expected (!0).'],
-    ['{}', 'text: expected "text".'],
+    ['{}', 'text: this key is required.'],
     ['{"text":"x","voice":"y"}', 'voice: there is no such key.'],
     ['{', 'Expected JSON.'],
   ])('is not empty: %j is refused', (text, message) => {
