@@ -6,13 +6,15 @@ import { Bucket } from '../base/bucket.ts'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
-import type { Message } from '../mqtt/types.ts'
+import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
 const INTERVAL_MS = 60_000
 /** A bridge that is silent for this long is considered stopped. */
 const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 1_000
+/** How long to wait for a broker that does not acknowledge the question. Commands that wait for longer are refused. */
+const QUESTION_MS = 10_000
 /** Time to reconnect: more than the pause, the time limit of a connection and an ordinary read-back together. */
 const RETURN_MS = 60_000
 /** The number of other bridges is limited, because any client can publish presence messages. */
@@ -26,7 +28,7 @@ interface PresenceOptions {
   readonly topic: string
   readonly startedAt: string
   readonly instance?: string
-  readonly link: { send(topic: string, payload: string): void }
+  readonly link: { send(topic: string, payload: string, options: Pick<SendOptions, 'onAcknowledged'>): void }
   /** Called when the role has changed, or another bridge has started or stopped. */
   readonly onChange: (before: Role) => void
   readonly hubs: ReadonlyMap<string, unknown>
@@ -79,11 +81,11 @@ export class Presence {
 
   /**
    * @param occupied whether another bridge may be active, because the retained state is `online` or unknown, or because
-   * this bridge has detected another bridge before. The other bridges have `ANSWER_MS` to answer.
+   * this bridge has detected another bridge before. The other bridges have `ANSWER_MS` to answer the question.
    * @param isOffline whether the retained state is `offline`. An older bridge may be about to connect again.
    */
   connected(occupied: boolean, isOffline = false): void {
-    const waits = occupied ? ANSWER_MS : 0
+    const waits = occupied ? QUESTION_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
     // Assume that the other bridges are inactive. The active bridges report their role again in their answers.
@@ -153,6 +155,14 @@ export class Presence {
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
   }
 
+  /** Other bridges receive the question now. It may have waited behind many answers, while they executed commands. */
+  #asked(): void {
+    if (this.#decideAt === Number.POSITIVE_INFINITY) return
+    const now = this.#options.clock.elapsed()
+    this.#decideAt = Math.min(this.#decideAt, now + ANSWER_MS)
+    this.#checkLater(now)
+  }
+
   get #stepsBack(): boolean {
     return this.#others.values().some((other) => this.#isOlder(other))
   }
@@ -194,6 +204,6 @@ export class Presence {
     const { topic, startedAt, hubs, link } = this.#options
     const own = rest.role === 'active' && { hubs: [...hubs.keys()] }
     const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest, ...own }
-    link.send(topic, JSON.stringify(hello))
+    link.send(topic, JSON.stringify(hello), { onAcknowledged: hello.asks ? () => this.#asked() : undefined })
   }
 }

@@ -11,6 +11,7 @@ export interface Outgoing {
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
   readonly ifRefused: SendOptions['ifRefused']
+  readonly onAcknowledged: SendOptions['onAcknowledged']
   /** Size of the topic and the properties, in bytes. */
   readonly overheadBytes: number
   readonly queuedAt: number
@@ -67,6 +68,7 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
+      onAcknowledged: options?.onAcknowledged,
       overheadBytes,
       queuedAt: now,
       seq: this.#order.next++,

@@ -236,6 +236,7 @@ export class Sender {
 
   #acked(item: Item, reason: number): void {
     if (item.kind === 'state') this.stateRefused = reason !== 0
+    if (item.kind === 'message') item.onAcknowledged?.()
     if (reason !== 0) {
       this.#refuse(item, this.#poison.refused(item, reason))
       this.#retryTooLarge()

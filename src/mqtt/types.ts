@@ -111,6 +111,8 @@ export interface SendOptions {
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not accept the message. Without a replacement, the message is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
+  /** Called when the broker has acknowledged the message, even if it refuses it. */
+  readonly onAcknowledged?: (() => void) | undefined
   /** MQTT 5 only, like the properties below; ignored under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined

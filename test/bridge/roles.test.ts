@@ -15,6 +15,9 @@ class Room {
   readonly takenOver: string[] = []
   readonly said: string[] = []
   readonly lines: string[] = []
+  /** Whether messages wait until `waiting` is called. */
+  isSlow = false
+  readonly waiting: (() => void)[] = []
 
   join(instance: string, startedAt: string): Presence {
     const member = new Presence({
@@ -22,8 +25,13 @@ class Room {
       startedAt,
       instance,
       link: {
-        send: (topic, text) => {
-          if (this.members.includes(member)) this.say(topic, text, member)
+        send: (topic, text, { onAcknowledged }) => {
+          const pass = () => {
+            if (this.members.includes(member)) this.say(topic, text, member)
+            onAcknowledged?.()
+          }
+          if (this.isSlow) this.waiting.push(pass)
+          else pass()
         },
       },
       onChange: () => {},
@@ -71,6 +79,34 @@ test('a bridge without an answer is active: immediately, or after a second if an
   await clock.advance(999)
   expect(alone.role).toBe('undecided')
   await clock.advance(1)
+  expect(alone.role).toBe('active')
+})
+
+test('a bridge whose question waits in a queue decides a second after the broker has received it', async () => {
+  const room = new Room()
+  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
+  younger.connected(false)
+  room.isSlow = true
+  elder.connected(true)
+  await room.clock.advance(5000)
+  expect(elder.role).toBe('undecided')
+  room.isSlow = false
+  for (const pass of room.waiting.splice(0)) pass()
+  await room.clock.advance(0)
+  expect([elder.role, younger.role]).toEqual(['undecided', 'standby'])
+  expect(room.takenOver).toEqual(['a'])
+  await room.clock.advance(1000)
+  expect(elder.role).toBe('active')
+})
+
+test('a bridge whose question the broker does not acknowledge is active after ten seconds', async () => {
+  const room = new Room()
+  room.isSlow = true
+  const alone = room.join('a', EARLY)
+  alone.connected(true)
+  await room.clock.advance(9_999)
+  expect(alone.role).toBe('undecided')
+  await room.clock.advance(1)
   expect(alone.role).toBe('active')
 })
 
