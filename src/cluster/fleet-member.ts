@@ -18,16 +18,9 @@ const MAX_NAMES = 8
 const OTHERS =
   'another fleet uses the same base topic, and both execute each command: let all members use the same fleet.bucket in the same NATS cluster, or give each fleet its own mqtt.base_topic'
 
-/** The fleet as a member sees it, for the HTTP API. */
-interface FleetStatus extends FleetPayload {
-  member: string
-  acts: boolean
-  speaker: string | null
-  owners: Record<string, string>
-}
-
 export function fleetMember(membership: Membership, options: ClusterOptions) {
   const { live, clock, topics, random, log } = options
+  type FleetStatus = ReturnType<typeof report> & { readonly acts: boolean }
   let port: BridgePort | undefined
   let rollouts: Pick<Rollouts, 'finish' | 'stop'> | undefined
   let leader: ReturnType<typeof fleetLeader> | undefined
@@ -133,7 +126,8 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     return value
   }
 
-  function report(hubs: readonly string[]): Omit<FleetStatus, 'acts'> {
+  /** Returns the fleet as a member sees it, for the HTTP API. */
+  function report(hubs: readonly string[]) {
     const { mode, epoch, members } = fleet.view
     const names = [...members.keys()].sort()
     const owned = hubs.flatMap((hub): [string, string][] => {

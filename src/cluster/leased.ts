@@ -245,10 +245,7 @@ export class LeasedFleet implements Fleet {
       if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
       return
     }
-    if (isUnhealthy) {
-      await this.#goAway()
-      return
-    }
+    if (isUnhealthy) return await this.#goAway()
     const { nonce, firstRevision: revision, adopted } = this.#row
     if (!(await this.#roster.keep({ nonce, since: this.#startedAt, revision }, adopted))) return
     await this.#adopt()

@@ -81,9 +81,7 @@ function withOwnMistakes(opened: Opened): Opened {
 }
 
 /** Returns the source that determines the value of an option; `undefined` if no source sets the option. */
-function sourceOf(path: string, { sources }: Opened) {
-  return sources.findLast((one) => valueIn(one, path) !== undefined)
-}
+const sourceOf = (path: string, { sources }: Opened) => sources.findLast((one) => valueIn(one, path) !== undefined)
 
 /** Reads the hubs in the folder of `hubs_dir`; returns `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {

@@ -207,9 +207,7 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#closing
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
+  readonly [Symbol.asyncDispose] = (): Promise<void> => this.close()
 
   async #reboot({ downMs = 0, version, id }: Reboot): Promise<void> {
     const { signal } = this.#ending

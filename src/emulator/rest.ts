@@ -133,9 +133,7 @@ async function outcome(
   }
 }
 
-function json(status: number, value: unknown): Outcome {
-  return { status, headers: JSON_TYPE, text: JSON.stringify(value) }
-}
+const json = (status: number, value: unknown): Outcome => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
 function nothing(form: Nothing): Outcome {
   return { status: form === '204' ? 204 : 200, headers: JSON_TYPE, text: form === 'null' ? 'null' : '' }

@@ -20,6 +20,9 @@ const KNOWN = [
   'homey.updates.readonly',
 ] as const
 
+/** Returns a scope in the spelling of the API documentation. This is the inverse of `normaliseScope`. */
+export const writtenScope = (scope: string): string => scope.replace(/^homey(?=\.|$)/, 'hub')
+
 const WRITTEN = KNOWN.map(writtenScope).join(', ')
 
 export const ScopeText = v.picklist(
@@ -32,9 +35,7 @@ export const VISIBLE = /^[\x21-\x7e]+$/
 
 type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
 
-export function normaliseScope(scope: string): string {
-  return scope.replace(/^hub(?=\.|$)/, 'homey')
-}
+export const normaliseScope = (scope: string): string => scope.replace(/^hub(?=\.|$)/, 'homey')
 
 /** Whether a scope includes `wanted`. For example, `homey.app` includes `homey.app.control`, but not `homey.apps`. */
 export function grants(scopes: readonly string[], wanted: Scope): boolean {
@@ -89,9 +90,4 @@ export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
-}
-
-/** Returns a scope in the spelling of the API documentation. This is the inverse of `normaliseScope`. */
-export function writtenScope(scope: string): string {
-  return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

@@ -46,9 +46,7 @@ export function obstacle(it: Situation): Obstacle {
 }
 
 /** Whether an app has crashed or was stopped by the hub. Ignores the crash flag while the app is running. */
-export function isFallen({ down }: RestartState, app: App): boolean {
-  return down || (isCrashed(app) && !isUp(app))
-}
+export const isFallen = ({ down }: RestartState, app: App): boolean => down || (isCrashed(app) && !isUp(app))
 
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
   return !watch.isSpared && !isScheduled(watch) && countRecent(watch.recent, now, limits) >= limits.max_restarts

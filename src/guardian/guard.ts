@@ -262,13 +262,11 @@ export class Guard implements Guardian {
   }
 
   #onSchedule(pattern: string, lateMs: number): void {
-    if (lateMs > MAX_LATE_MS) {
-      this.#options.log.info({ pattern }, 'no scheduled restart: its time has passed')
-      return
-    }
+    const { log } = this.#options
+    if (lateMs > MAX_LATE_MS) return void log.info({ pattern }, 'no scheduled restart: its time has passed')
     const fits = appFilter([pattern], [])
     const apps = [...this.#hubs.values()].flatMap(({ apps }) => [...apps.keys()])
-    if (!apps.some(fits)) this.#options.log.info({ pattern }, 'no scheduled restart: no app matches')
+    if (!apps.some(fits)) log.info({ pattern }, 'no scheduled restart: no app matches')
     this.#decideAll({ kind: 'schedule', fits })
   }
 }

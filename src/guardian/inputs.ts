@@ -107,9 +107,7 @@ function isNewCrash({ decisions }: Context, watched: WatchedApp): boolean {
 }
 
 /** Whether the app is down, and the guardian has neither restarted it nor given up on it. */
-function isDown({ watch: { down, phase } }: WatchedApp): boolean {
-  return down && (phase === 'idle' || phase === 'waiting')
-}
+const isDown = ({ watch: { down, phase } }: WatchedApp): boolean => down && (phase === 'idle' || phase === 'waiting')
 
 export function changed(turn: Turn, watched: WatchedApp, before: App, after: App): void {
   const { now, decisions } = turn

@@ -1,6 +1,7 @@
 /** The guardian's state for one app and its transitions, as pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
 import { isOwnRestart, sinceCalm, sinceReset } from './history.ts'
+import type { GuardConfig } from './settings.ts'
 
 /** After an app has run for this long, its earlier crashes and restarts no longer count. */
 export const CALM_MS = 3_600_000
@@ -43,14 +44,10 @@ export class RestartState {
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
 /** The configured limits for restarts. Durations are in milliseconds. */
-export interface RestartLimits {
-  readonly backoff: number
-  readonly backoff_max: number
-  readonly max_restarts: number
-  readonly hub_max_restarts: number
-  readonly window: number
-  readonly retry: readonly number[]
-}
+export type RestartLimits = Pick<
+  GuardConfig['guard'],
+  'backoff' | 'backoff_max' | 'max_restarts' | 'hub_max_restarts' | 'window' | 'retry'
+>
 
 /** Returns the delay before a restart. Each restart doubles the delay, up to `backoff_max`. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {

@@ -83,10 +83,8 @@ function postpone(context: Context, watched: WatchedApp, until: number): void {
 export function wasRead(turn: Turn, watched: WatchedApp, isRead: boolean): void {
   const { hub } = turn
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
-  if (isRead && hub.restarting === watched && isDue(turn, watched) && mayRestart(turn, watched, situation)) {
-    sendRestart(turn, watched)
-    return
-  }
+  if (isRead && hub.restarting === watched && isDue(turn, watched) && mayRestart(turn, watched, situation))
+    return void sendRestart(turn, watched)
   watched.answered = true
   watched.failedReads = isRead ? 0 : watched.failedReads + 1
   if (isRead || watched.watch.dueAt === null) return

@@ -140,7 +140,6 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Channel',
     icon: 'mdi:source-branch',
     template: jinja.textOf('channel'),
-    shows: {},
     doc: 'The update channel.',
   },
   {
@@ -149,7 +148,6 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Origin',
     icon: 'mdi:store-outline',
     template: jinja.textOf('origin'),
-    shows: {},
     doc: 'The source of the app.',
   },
   {

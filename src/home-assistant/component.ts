@@ -3,7 +3,7 @@ import type { Json } from '../base/json.ts'
 import { uniqueId } from '../contract/discovery.ts'
 import type { Payload } from '../contract/publications.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { Entity, Platform } from './entity.ts'
+import type { Entity, Measure, Platform } from './entity.ts'
 import { fieldOf } from './templates.ts'
 import type { Trigger } from './triggers.ts'
 
@@ -81,7 +81,7 @@ export function triggerOf({ event }: Trigger, topic: string): Component {
 function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
   switch (entity.platform) {
     case 'sensor': {
-      const { options, stateClass, unit, deviceClass, decimals } = entity.shows
+      const { options, stateClass, unit, deviceClass, decimals }: Measure = entity.shows ?? {}
       return {
         state_class: stateClass,
         unit_of_measurement: unit,

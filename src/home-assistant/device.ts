@@ -118,9 +118,7 @@ export function appDevice(
   })
 }
 
-export function deviceDiffers({ before, after }: Change): boolean {
-  return SHOWN.some((key) => before?.[key] !== after?.[key])
-}
+export const deviceDiffers = ({ before, after }: Change): boolean => SHOWN.some((key) => before?.[key] !== after?.[key])
 
 /** The fields from which an app's device is created. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]

@@ -33,7 +33,6 @@ const HUB_ENTITIES = entitiesOf('hub', [
     icon: 'mdi:lan-disconnect',
     reads: 'hubInfo',
     template: wordOf('reason', 'none'),
-    shows: {},
     needs: 'bridge',
     doc: 'Why the hub is offline or not fully usable, such as `unauthorized` or `unreachable`; otherwise `none`.',
   },
@@ -204,7 +203,6 @@ const BRIDGE_ENTITIES = entitiesOf('bridge', [
     icon: 'mdi:tag-outline',
     reads: 'bridgeInfo',
     template: textOf('version'),
-    shows: {},
     doc: 'Version of the bridge.',
   },
   {

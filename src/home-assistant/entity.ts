@@ -66,8 +66,8 @@ interface OnOff {
   readonly off: string
 }
 
-/** The kind of a sensor's values: amounts, words from a list, times, or any text. */
-type Measure =
+/** The kind of a sensor's values: amounts, words from a list, or times. */
+export type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
@@ -82,7 +82,7 @@ type Measure =
 type NoAmount = { readonly [K in 'stateClass' | 'unit' | 'decimals']?: never }
 
 type ByPlatform<D extends DeviceKind> =
-  | ({ readonly platform: 'sensor'; readonly shows: Measure } & Reads<D>)
+  | ({ readonly platform: 'sensor'; readonly shows?: Measure } & Reads<D>)
   | ({
       readonly platform: 'binary_sensor'
       readonly deviceClass: 'connectivity' | 'problem' | 'running'

@@ -63,10 +63,7 @@ export function newPacer(options: PacerOptions) {
     const now = clock.elapsed()
     forgetRested(now)
     const waitMs = busyMs?.() ?? 0
-    if (waitMs > 0) {
-      wake(now + waitMs)
-      return
-    }
+    if (waitMs > 0) return void wake(now + waitMs)
     let next = Number.POSITIVE_INFINITY
     let turns = Math.max(perTurn, atOnce)
     for (const [key, at] of due) {

@@ -22,6 +22,4 @@ export const TRIGGERS: readonly Trigger[] = [
 ]
 
 /** Returns the key in the discovery message. Never change this key, because Home Assistant has stored it. */
-export function triggerKey({ event }: Trigger): string {
-  return `trigger_${event}`
-}
+export const triggerKey = ({ event }: Trigger): string => `trigger_${event}`

@@ -134,13 +134,9 @@ export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
 }
 
 /** Compares code units, because `localeCompare` would depend on the machine. */
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
-}
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
 
-function started({ done, failed, current }: Rollout): number {
-  return done + failed.length + current.length
-}
+const started = ({ done, failed, current }: Rollout): number => done + failed.length + current.length
 
 /** Returns the steps of the next wave; empty while a wave is running, and after the last wave. */
 export function nextWave(rollout: Rollout): RolloutStep[] {
@@ -191,6 +187,4 @@ function ended(rollout: Rollout): Rollout {
   return started(rollout) === rollout.total ? { ...rollout, state: 'done' } : rollout
 }
 
-function isSame(one: RolloutStep, other: RolloutStep): boolean {
-  return one.hub === other.hub && one.app === other.app
-}
+const isSame = (one: RolloutStep, other: RolloutStep): boolean => one.hub === other.hub && one.app === other.app

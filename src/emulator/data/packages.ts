@@ -55,9 +55,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   const warnOnce = onceEach(warn)
 
   /** Finds an app in the store. Reads the folders each time, because versions may be added at any time. */
-  function find(wanted: Wanted): Offer | undefined {
-    return inStore(wanted) ?? sampleFor(wanted)
-  }
+  const find = (wanted: Wanted): Offer | undefined => inStore(wanted) ?? sampleFor(wanted)
 
   /** Returns a sample app. @throws ManifestError if it cannot be used */
   function sample(id: string): Offer {

@@ -23,11 +23,11 @@ The length of a text is in UTF-16 code units: an emoji is two or more.`
 
 /** Returns the address of a channel. AsyncAPI marks parameters as the topics of the tables do. */
 function addressed(topic: string) {
-  const parameters = [...topic.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [
-    name,
-    ref('components', 'parameters', name),
-  ])
-  return { address: topic, parameters: Object.fromEntries(parameters) }
+  const names = [...topic.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  return {
+    address: topic,
+    parameters: Object.fromEntries(names.map((name) => [name, ref('components', 'parameters', name)])),
+  }
 }
 
 /** Returns an id such as `appGetSetting`, or `appGetSettingOfTopic` if the topic of the command names the setting. */

@@ -41,9 +41,7 @@ export function headersOf({ status, type = 'application/json', body, headers }: 
 }
 
 /** Returns the raw path without the query. */
-export function pathOf({ url = '/' }: IncomingMessage): string {
-  return url.split('?', 1)[0] ?? url
-}
+export const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?', 1)[0] ?? url
 
 export const isGet = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD'
 

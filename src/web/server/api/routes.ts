@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
 import { readJson } from '../../../base/read-json.ts'
 import { ROOT } from '../../../base/root.ts'
-import type { Finding } from '../../../cli/doctor/finding.ts'
 import { describeConfig, secretsOf } from '../../../config/describe.ts'
 import type { Live } from '../../../config/options.ts'
 import { HISTORY_HOURS, USAGE_HISTORY } from '../../../contract/crash.ts'
@@ -126,8 +125,7 @@ function doctorReport(context: AppContext): Promise<string> {
 
 async function examineNow({ live: { value: config }, version, clock }: AppContext): Promise<string> {
   const { examine, lineOf, reportOf } = await import('../../../cli/doctor/doctor.ts')
-  const findings: Finding[] = []
-  for await (const one of examine({ config, secrets: secretsOf(config), warnings: [], clock })) findings.push(one)
+  const findings = await Array.fromAsync(examine({ config, secrets: secretsOf(config), warnings: [], clock }))
   return `${findings.map(lineOf).join('\n')}\n\nFor a bug report:\n\n${reportOf(findings, config, version)}`
 }
 

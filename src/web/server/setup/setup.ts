@@ -195,8 +195,7 @@ const HUB_TIMEOUT_MS = 5_000
 
 export async function tryHub(given: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
   const { hub } = given
-  const findings: Finding[] = []
-  for await (const finding of examineHub({ ...given, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
+  const findings = await Array.fromAsync(examineHub({ ...given, hub: { ...hub, timeout: HUB_TIMEOUT_MS } }))
   return verdict(findings, [hub.api_key])
 }
 

@@ -189,10 +189,7 @@ export class Store {
       return
     }
     const { owner } = own
-    if (owner.kind === 'bridge') {
-      this.#holdBridge(own, payload)
-      return
-    }
+    if (owner.kind === 'bridge') return void this.#holdBridge(own, payload)
     const hub = this.hub(owner.hub) ?? (payload === null ? undefined : this.#addHub(owner.hub))
     if (hub === undefined) return
     const changedAt = isChange ? Date.parse(at) : undefined
