@@ -198,10 +198,9 @@ function ownTopics(messages: Messages, seen: Messages, { topics, hubs }: Cleanup
 /** If a bridge is running, returns what the user must do before the cleanup. */
 async function runningIn(messages: Messages, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
-  const members = [...messages].flatMap(([topic, state]) => {
-    const found = topics.parseMember(topic)
-    return found?.name === 'bridgeState' ? [{ topic, state }] : []
-  })
+  const members = [...messages].flatMap(([topic, state]) =>
+    topics.parseMember(topic)?.name === 'bridgeState' ? [{ topic, state }] : [],
+  )
   const online = members.find(({ state }) => state === 'online')
   if (online !== undefined) {
     return `according to ${online.topic}, this member of a fleet is running: stop it first; if it no longer exists, clear that topic`

@@ -92,8 +92,6 @@ export function several<S extends v.GenericSchema>(
   return { value, doc, multiple: true, read: (all, name) => all.map((text) => parse(schema, text, name)) }
 }
 
-export const texts = (value: string, doc: string) => several(value, v.string(), doc)
-
 export function required<T>(flag: Flag<T>): Flag<NonNullable<T>> {
   return {
     ...flag,

@@ -4,18 +4,7 @@ import { VERSION } from '../base/versions.ts'
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'
-import {
-  argument,
-  command,
-  given,
-  optionalArgument,
-  parsed,
-  required,
-  several,
-  text,
-  texts,
-  withDefault,
-} from './command.ts'
+import { argument, command, given, optionalArgument, parsed, required, several, text, withDefault } from './command.ts'
 
 const config = text('FILE', 'configuration file, YAML or JSON; overrides HUB2MQTT_CONFIG')
 const data = required(text('DIR', 'data folder of the hub, which may be running'))
@@ -34,10 +23,11 @@ export const emulateFlags = {
     'kind of hub',
     { default: 'newer' },
   ),
-  'api-key': texts('KEY=SCOPE,SCOPE', 'API key that the hub accepts, with its scopes'),
+  'api-key': several('KEY=SCOPE,SCOPE', v.string(), 'API key that the hub accepts, with its scopes'),
   file: text('FILE', 'file that defines the hub, its keys and its apps'),
-  app: texts(
+  app: several(
     'DIR',
+    v.string(),
     'folder of an app to run instead of the sample apps; prints its output and restarts it when its files change',
   ),
   data: text('DIR', 'folder for the state of the hub; default: the state is not saved'),
@@ -114,7 +104,7 @@ export const commands = {
   'emulate keys create': command({
     flags: {
       data,
-      scope: required(texts('SCOPE', 'a permission, such as hub.app')),
+      scope: required(several('SCOPE', v.string(), 'a permission, such as hub.app')),
       name: text('TEXT', 'purpose of the key, shown in the list'),
     },
     body: async () => (await import('./emulate.ts')).createKey,

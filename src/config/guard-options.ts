@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
-import { boolean, choice, duration, fixedKeys, integer, list, listOf, map, show, size, text } from './schemas.ts'
+import { choice, duration, fixedKeys, flag, integer, list, listOf, map, show, size, text } from './schemas.ts'
 import { liveOptions, option } from './table.ts'
 
 export const appPattern = text({
@@ -145,13 +145,13 @@ export const guardOptions = liveOptions({
   'updates.severity': byApp(choice(['patch', 'minor', 'major']), 'minor').doc(
     'Largest version step, by app, that is installed in the update window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
   ),
-  'updates.store': option(boolean, { default: false }).doc(
+  'updates.store': flag(false).doc(
     'Whether to query the public app store once a day for each installed app, to get the newest version if the hub does not report it, and the changelog.',
   ),
-  'updates.backup': option(boolean, { default: false }).doc(
+  'updates.backup': flag(false).doc(
     'Whether the hub makes a backup before an update; if the backup fails, the app is not updated.',
   ),
-  'updates.off_when_bad': option(boolean, { default: false }).doc(
+  'updates.off_when_bad': flag(false).doc(
     'Whether automatic updates of an app are turned off when it crashes three times within 30 minutes after an update.',
   ),
 })

@@ -87,8 +87,7 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
 function refuseForSimulated({ data, store, appFolders, speechCommand }: EmulateOptions): void {
   const given = { '--data': data, '--store': store, '--app': appFolders, '--speech-command': speechCommand }
   const flag = Object.entries(given).find(([, value]) => value !== undefined && value.length > 0)?.[0]
-  if (flag === undefined) return
-  throw new EmulatorOptionError(`${flag}: has no effect on simulated apps`)
+  if (flag !== undefined) throw new EmulatorOptionError(`${flag}: has no effect on simulated apps`)
 }
 
 function readHubFile(path: string): HubFile {

@@ -84,15 +84,11 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   if (issue.kind === 'validation' || OWN_WORDS.includes(issue.type)) return `${what}: ${issue.message}`
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${where}: unknown field`
   if (issue.expected !== null && issue.received === 'undefined') return `${where}: is missing`
-  return `${what}: must be ${wording(issue)}`
+  const wanted = issue.type === 'array' ? 'list' : (issue.expected ?? 'different value')
+  return `${what}: must be a ${wanted}`
 }
 
 /** The types of schemas whose messages are written for users. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)
-
-function wording({ type, expected }: v.BaseIssue<unknown>): string {
-  if (type === 'array') return 'a list'
-  return `a ${expected ?? 'different value'}`
-}

@@ -40,18 +40,16 @@ export function countCrash(turn: Turn, app: string): void {
   if (!isOn || crashes.get(app)?.at !== now) return
   for (const id of before.isOn ? [app] : crashes.keys()) {
     const watched = hub.apps.get(id)
-    spare(watched, max_restarts)
-    if (watched === undefined || id === app || !turn.isActing) continue
+    if (watched === undefined) continue
+    // Exempt the app's next restart from the limit, but not too often, in case the app itself causes the storms.
+    const { down, spared } = watched.watch
+    if (down && spared < max_restarts) watched.watch = { ...watched.watch, isSpared: true }
+    if (id === app || !turn.isActing) continue
     // Publish the postponed time, because a bridge that starts during the storm reads it from the broker.
     if (watched.watch.phase === 'waiting') watched.watch = postponed(watched.watch, now + storm.within)
     settle(turn, watched)
   }
   if (!before.isOn) emitStorm(turn, 'storm')
-}
-
-/** Exempts the app's next restart from the limit, but not too often, in case the app itself causes the storms. */
-function spare(watched: WatchedApp | undefined, max: number): void {
-  if (watched?.watch.down && watched.watch.spared < max) watched.watch = { ...watched.watch, isSpared: true }
 }
 
 export function followStorm(turn: Turn): void {

@@ -61,7 +61,10 @@ export function newPacer(options: PacerOptions) {
   function tick(): void {
     wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
-    forgetRested(now)
+    for (const [key, at] of done) {
+      if (at + restMs > now) break
+      done.delete(key)
+    }
     const waitMs = busyMs?.() ?? 0
     if (waitMs > 0) return void wake(now + waitMs)
     let next = Number.POSITIVE_INFINITY
@@ -85,12 +88,5 @@ export function newPacer(options: PacerOptions) {
       task(key)
     }
     if (due.size > 0) wake(next)
-  }
-
-  function forgetRested(now: number): void {
-    for (const [key, at] of done) {
-      if (at + restMs > now) return
-      done.delete(key)
-    }
   }
 }

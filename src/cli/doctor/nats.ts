@@ -49,7 +49,7 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   try {
     yield* examineJetStream(first.connection, fleet)
   } catch (error) {
-    yield* failed(error)
+    yield failed(error)
   }
 }
 
@@ -208,16 +208,14 @@ function isOwn(name: string): boolean {
   return name === cluster.MARK_KEY || key === ROSTER_KEY || (key !== undefined && memberOf(key) !== undefined)
 }
 
-function* failed(error: unknown): Generator<Finding> {
+function failed(error: unknown): Finding {
   const detail = detailOf(error)
-  if (/jetstream (is )?not enabled/i.test(detail)) {
-    yield problem('JetStream is not enabled', 'enable JetStream on the server: jetstream { store_dir: /data }')
-  } else if (/permissions violation/i.test(detail)) {
-    yield problem(`its rules forbid requests that members send: ${detail}`, 'let the user publish on $JS.API.>')
-  } else {
-    const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detail
-    yield problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster must be running')
-  }
+  if (/jetstream (is )?not enabled/i.test(detail))
+    return problem('JetStream is not enabled', 'enable JetStream on the server: jetstream { store_dir: /data }')
+  if (/permissions violation/i.test(detail))
+    return problem(`its rules forbid requests that members send: ${detail}`, 'let the user publish on $JS.API.>')
+  const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detail
+  return problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster must be running')
 }
 
 const alone = () =>

@@ -59,10 +59,6 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** Returns the answers that all commands share. */
-const commandResponses = () =>
-  Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
-
 const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 
 const { hub, app, name } = PLACEHOLDERS
@@ -149,7 +145,9 @@ export function openapi(): string {
         Tries: error('Too many wrong tokens; see `Retry-After`. A correct one is always accepted.'),
         Host: { description: 'This host name is not accepted: see `http.allowed_hosts`.' },
         TooLarge: error('The body is too large.'),
-        ...Object.fromEntries(commandResponses()),
+        ...Object.fromEntries(
+          Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)]),
+        ),
       },
       schemas: Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, jsonSchema(schema)])),
     },

@@ -101,7 +101,9 @@ export class AccessControl {
       return caller(this.#isStartToken(given) ? 'full' : null)
     }
     if (sender.ingress) return caller('full')
-    if (this.#openOf(request, sender) !== undefined) return caller('full')
+    const key = this.#key
+    // A browser may also send an older cookie, set under the path of the printed address.
+    if (this.#sessionsOf(request, sender).some((session) => this.#sessions.has(session, key))) return caller('full')
     return caller(this.loginBy === 'token' && sender.local ? 'local' : null)
   }
 
@@ -146,12 +148,6 @@ export class AccessControl {
   /** The cookie's name. It contains the port that the browser uses, because browsers send cookies to all ports of a host. */
   #cookieFor({ host }: Sender): string {
     return `hub2mqtt_${URL.parse(`http://${host}`)?.port || this.#config().port}`
-  }
-
-  /** Returns the open session. A browser may also send an older cookie, set under the path of the printed address. */
-  #openOf(request: IncomingMessage, sender: Sender): string | undefined {
-    const key = this.#key
-    return this.#sessionsOf(request, sender).find((session) => this.#sessions.has(session, key))
   }
 
   #sessionsOf({ headers }: IncomingMessage, sender: Sender): readonly string[] {
