@@ -45,8 +45,7 @@ export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   if (spare !== undefined && !emulation.hasOwnKeys) {
     print(`its API key, created for this run: ${spare.key} (${spare.scopes.join(', ')})`)
   }
-  const signal = stopSignal()
-  await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  await new Promise((resolve) => stopSignal().addEventListener('abort', resolve))
   return exitCodes.ok.code
 }
 

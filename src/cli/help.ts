@@ -22,10 +22,8 @@ export function commandUsage(name: string, { positionals }: Pick<Command, 'posit
   return ['hub2mqtt', name, ...words].join(' ')
 }
 
-const EXIT_CODES = section(
-  'Exit codes',
-  Object.values(exitCodes).map(({ code, doc }) => [String(code), doc]),
-)
+const exits = Object.values(exitCodes).map(({ code, doc }) => [String(code), doc] as const)
+const EXIT_CODES = section('Exit codes', exits)
 const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
 
 export function commandHelp(name: CommandName): string {

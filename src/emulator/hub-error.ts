@@ -13,11 +13,6 @@ export class HubError extends Error {
   body(): { error: string; error_description: string } {
     return { error: this.error, error_description: this.message }
   }
-
-  /** Returns the first argument of a Socket.IO acknowledgement. */
-  acknowledgement(): { statusCode: number; code: number; error: string; error_description: string } {
-    return { statusCode: this.status, code: this.status, ...this.body() }
-  }
 }
 
 /** Turns a bug in the emulator into the hub's status 500, so that the hub does not crash. */

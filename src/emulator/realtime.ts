@@ -37,7 +37,7 @@ export function realtimeChannel(
   api.use((socket, next) => {
     const refusal = refusalOfNamespace(socket)
     if (refusal === undefined) next()
-    else next(Object.assign(new Error(refusal.message), { data: refusal.acknowledgement() }))
+    else next(Object.assign(new Error(refusal.message), { data: refused(refusal) }))
   })
   api.on('connection', welcome)
   const subscribers = (uri: string) => api.adapter.rooms.get(uri)?.size ?? 0
@@ -119,7 +119,7 @@ export function realtimeChannel(
       .catch((thrown: unknown) => {
         const refusal = asHubError(thrown)
         entry.status = refusal.status
-        acknowledge(refusal.acknowledgement())
+        acknowledge(refused(refusal))
       })
   }
 
@@ -145,6 +145,9 @@ export function realtimeChannel(
     close: () => io.close(),
   }
 }
+
+/** Returns the first argument of an acknowledgement. */
+const refused = (refusal: HubError) => ({ statusCode: refusal.status, code: refusal.status, ...refusal.body() })
 
 /** Converts a value to a string. `String` would throw for an object whose `toString` is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))

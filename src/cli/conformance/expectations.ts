@@ -138,10 +138,8 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
     if (values.length === 0) return unknown('no record has this field')
     if (values.every((value) => value === null) && !agrees(null, kind)) return unknown('null')
     const found = [...new Set(values.map(kindOf))].sort().join(' | ')
-    return verdict(
-      values.every((value) => value === null || agrees(value, kind)),
-      found,
-    )
+    const isExpected = values.every((value) => value === null || agrees(value, kind))
+    return verdict(isExpected, found)
   }
 }
 

@@ -58,10 +58,8 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
       yield note(line, 'add the permission to the key if you need it')
     }
     if (config.settings.publish.size > 0 && permits('getAppSettings') !== 'yes') {
-      yield problem(
-        `settings.publish names settings, but the API key lacks ${OPERATIONS.getAppSettings.scope}`,
-        'add the permission to the key',
-      )
+      const text = `settings.publish names settings, but the API key lacks ${OPERATIONS.getAppSettings.scope}`
+      yield problem(text, 'add the permission to the key')
     }
     if (!hub.realtime) {
       yield note('no realtime channel, as configured: the list is polled')

@@ -133,10 +133,8 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
     yield problem(text, `add replicas: nats stream edit KV_${bucket} --replicas ${cluster.REPLICAS}`)
   } else if (replicas === 1) yield alone()
   else if (fleet.nats.length === 1) {
-    yield note(
-      'fleet.nats lists one of several servers: while that server is down, no bridge has a lease',
-      'list all servers',
-    )
+    const text = 'fleet.nats lists one of several servers: while that server is down, no bridge has a lease'
+    yield note(text, 'list all servers')
   }
   if (ttl > 0) {
     yield problem(`the bucket ${bucket} deletes entries after ${ttl / 1000} s`, 'remove its maximum age')

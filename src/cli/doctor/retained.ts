@@ -44,9 +44,8 @@ export function examineFleet(messages: RetainedMessages, topics: Topics, members
   if (away.length > 0) {
     const remedy =
       'start these members; check their brokers and mqtt.base_topic; if they are of another fleet, give each its own fleet.bucket'
-    findings.push(
-      problem(`members that are not online here, or that access rules hide: ${listed(away, MAX_NAMED)}`, remedy, away),
-    )
+    const text = `members that are not online here, or that access rules hide: ${listed(away, MAX_NAMED)}`
+    findings.push(problem(text, remedy, away))
   }
   const members = membersOnline(messages, topics)
   // If numbered members use different counts, the retained count is unreliable, so compare the number of members.

@@ -66,9 +66,8 @@ function makeFolder(folder: string): void {
     syncFolder(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
-    throw new HubDataError(`${folder}: cannot be used as the data folder (${systemCode(cause) || messageOf(cause)})`, {
-      cause,
-    })
+    const why = systemCode(cause) || messageOf(cause)
+    throw new HubDataError(`${folder}: cannot be used as the data folder (${why})`, { cause })
   }
 }
 

@@ -145,10 +145,8 @@ function adapted(given: Readonly<Record<string, unknown>>) {
 
   const permissions = own.get('permissions')
   if (Array.isArray(permissions)) {
-    own.set(
-      'permissions',
-      permissions.filter((permission) => !isForeign(permission)),
-    )
+    const known = permissions.filter((permission) => !isForeign(permission))
+    own.set('permissions', known)
     ignored.push(...permissions.filter(isForeign).map((permission) => `permission ${permission}`))
   }
   const { brandColor } = given

@@ -163,8 +163,6 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
 }
 
 export function routesSection(): string {
-  return markdownTable(
-    ['Route', 'For', 'Description'],
-    ROUTES.map(({ method, path, access, doc }) => [`\`${method} ${path}\``, ACCESS[access], doc]),
-  )
+  const rows = ROUTES.map(({ method, path, access, doc }) => [`\`${method} ${path}\``, ACCESS[access], doc])
+  return markdownTable(['Route', 'For', 'Description'], rows)
 }

@@ -29,11 +29,8 @@ function statePayload({ properties, required, ...schema }: JsonSchema): string {
     return schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any JSON' : statePayload(one))).join(' or ')
   }
   if (properties === undefined) return schema.enum === undefined ? 'any JSON' : code(shortForm(schema))
-  return code(
-    `{${Object.keys(properties)
-      .map((key) => (required?.includes(key) ? key : `${key}?`))
-      .join(', ')}}`,
-  )
+  const keys = Object.keys(properties).map((key) => (required?.includes(key) ? key : `${key}?`))
+  return code(`{${keys.join(', ')}}`)
 }
 
 export function topicsSection(): string {
@@ -80,10 +77,8 @@ export function commandsSection(): string {
 }
 
 export function errorsSection(): string {
-  return markdownTable(
-    ['Code', 'Meaning'],
-    Object.entries(ERROR_CODES).map(([name, doc]) => [code(name), doc]),
-  )
+  const rows = Object.entries(ERROR_CODES).map(([name, doc]) => [code(name), doc])
+  return markdownTable(['Code', 'Meaning'], rows)
 }
 
 const DEVICES: Readonly<Record<DeviceKind, string>> = {
@@ -122,10 +117,8 @@ export function entitiesSection(): string {
     )
     return `${title}:\n\n${table}`
   })
-  const triggers = markdownTable(
-    ['Trigger', 'Key', 'When'],
-    TRIGGERS.map((row) => [code(row.event), code(triggerKey(row)), row.doc]),
-  )
+  const rows = TRIGGERS.map((row) => [code(row.event), code(triggerKey(row)), row.doc])
+  const triggers = markdownTable(['Trigger', 'Key', 'When'], rows)
   return [...parts, `Device triggers of each app, for automations:\n\n${triggers}`].join('\n\n')
 }
 

@@ -57,8 +57,7 @@ const sizeOf = (icon: Icon | undefined) => ENTRY_BYTES + (icon?.body.length ?? 0
 
 async function fetchIcon(hub: Pick<Hub, 'call' | 'client'>, id: string): Promise<Icon | undefined> {
   const { iconObj, icon } = await hub.call('getAppRecord', { id })
-  const paths = [isRecord(iconObj) ? iconObj['url'] : undefined, icon]
-  for (const path of paths) {
+  for (const path of [isRecord(iconObj) ? iconObj['url'] : undefined, icon]) {
     const body = typeof path === 'string' ? await hub.client.file(path, MAX_ICON_BYTES) : undefined
     const type = body && typeOf(body)
     if (body !== undefined && type !== undefined) return { type, body }
