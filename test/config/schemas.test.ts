@@ -114,7 +114,9 @@ describe('the schema of durations', () => {
   const poll = duration('1s', '1h')
 
   it('names the bounds and an example of the unit in its error message', () => {
-    expect(fromFile(poll, 60)).toBe('refused: expected a duration from 1s to 1h, written with its unit (d, h, m, s, ms)')
+    expect(fromFile(poll, 60)).toBe(
+      'refused: expected a duration from 1s to 1h, written with its unit (d, h, m, s, ms)',
+    )
   })
 
   it('shows every duration as text that is read back as the same value', () => {
