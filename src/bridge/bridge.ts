@@ -203,7 +203,7 @@ export class Bridge {
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
     this.upkeep.hubRemoved(name)
-    guardian.hubRemoved(name)
+    guardian.hubReleased(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
     homeAssistant?.hubReleased(name)

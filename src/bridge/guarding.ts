@@ -31,6 +31,8 @@ export interface Guardian {
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
   hubRemoved(name: string): void
+  /** Like `hubRemoved`, but keeps the hub's data, because this member of a fleet may serve the hub again. */
+  hubReleased(name: string): void
   /** Called if the broker's data belongs to a different hub that had this name before. */
   hubReplaced(name: string): void
   take(hub: string, input: GuardInput): void

@@ -7,7 +7,7 @@ import type { OperationName } from '../hub/operations.ts'
 import { effectOfEndpoint, writeCheck } from '../hub/written.ts'
 import type { Capability, Target } from './command.ts'
 import { CommandError } from './errors.ts'
-import { enveloped } from './payload.ts'
+import { enveloped, noArray } from './payload.ts'
 import { confirmed } from './writes.ts'
 
 export { SECTIONS }
@@ -25,7 +25,7 @@ export const called = enveloped(
     item: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
     method: v.optional(v.picklist(METHODS), 'GET'),
     path: v.optional(v.string()),
-    query: v.optional(v.pipe(v.unknown(), KEPT_KEYS, v.record(v.string(), QUERY_VALUE))),
+    query: v.optional(v.pipe(v.unknown(), noArray, KEPT_KEYS, v.record(v.string(), QUERY_VALUE))),
     body: v.optional(v.any()),
   }),
   ({ query = {}, ...rest }): Endpoint => {

@@ -75,9 +75,11 @@ export const someOf = <E extends v.ObjectEntries>(entries: E) =>
     (value) => value,
   )
 
-/** A nested JSON object; valibot alone would accept an array. */
+/** For nested JSON objects: valibot alone would accept an array. */
+export const noArray = v.check((value: unknown) => !Array.isArray(value), 'expected Object.')
+
+/** A nested JSON object with only these keys. */
 export function inner<E extends v.ObjectEntries>(entries: E) {
-  const noArray = v.check((value: unknown) => !Array.isArray(value), 'expected Object.')
   return v.pipe(v.unknown(), noArray, v.strictObject(entries))
 }
 

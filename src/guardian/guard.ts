@@ -11,7 +11,7 @@ import type { App } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { MAX_LATE_MS } from './restart-state.ts'
-import { isSavedName, SavedStates } from './saved-states.ts'
+import { isSavedName, type SavedName, SavedStates } from './saved-states.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
 import { BY, type Context, type Effect, type Input, WatchedHub } from './turn.ts'
@@ -101,6 +101,21 @@ export class Guard implements Guardian {
   hubRemoved(name: string): void {
     this.#hubs.get(name)?.alarm?.cancel()
     this.#hubs.delete(name)
+  }
+
+  hubReleased(name: string): void {
+    const hub = this.#on ? this.#hubs.get(name) : undefined
+    // Until the next read-back, this bridge receives only messages of other members, and none of its own.
+    const save = (topic: SavedName, app: string, value: unknown) =>
+      this.#saved.add(topic, name, app, value === null ? '' : JSON.stringify(value))
+    for (const [app, { facts }] of hub?.apps ?? []) {
+      if (facts === undefined) continue
+      save('guard', app, facts.state)
+      save('history', app, facts.history)
+      save('guardMemory', app, facts.memory)
+    }
+    if (hub?.goneApps !== undefined) save('hubGuardMemory', '', hub.goneApps)
+    this.hubRemoved(name)
   }
 
   hubReplaced(name: string): void {

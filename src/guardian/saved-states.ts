@@ -10,7 +10,7 @@ const MAX_LENGTH = 64 * 1024
 const MAX_TOTAL = 16 * 1024 * 1024
 
 const NAMES = ['guard', 'history', 'guardMemory', 'hubGuardMemory'] as const
-type SavedName = (typeof NAMES)[number]
+export type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {

@@ -155,6 +155,10 @@ test('values of the query may be numbers and booleans', () => {
   expect(input({ item: 'x', query: { a: 1, b: true, c: 'd' } })).toMatchObject({ query: { a: '1', b: 'true', c: 'd' } })
 })
 
+test.each([[[]], [['a']], ['a'], [null]])('the query %j is no object and invalid', (query) => {
+  expect(() => input({ item: 'x', query })).toThrow('query: expected Object.')
+})
+
 test('a call with an ambiguous path is invalid, and the reason is named', () => {
   const reading = () => input({ item: 'apps', path: 'no slash' })
   expect(reading).toThrow(CommandError)

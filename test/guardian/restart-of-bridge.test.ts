@@ -296,3 +296,25 @@ describe('a restart by guard.after_boot that waits for the end of quiet hours', 
     expect(next.state('a').state).toBe('watching')
   })
 })
+
+test('a member of a fleet that gets a hub back continues with its own data, unless another has changed it', async () => {
+  const stand = await new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a', 'b', 'c').read().giveUp('a')
+  for (const id of ['b', 'c']) stand.control(id, { enabled: false })
+  stand.remove('c')
+  const before = { a: stand.facts('a'), gone: stand.guard.goneAppsOf('home') }
+  const again = () => {
+    const apps = [...stand.apps]
+    stand.apps.clear()
+    stand.serve()
+    for (const [id, app] of apps) stand.say(id, app)
+    return stand.read()
+  }
+  stand.guard.hubReleased('home')
+  again()
+  expect(before).toEqual({ a: stand.facts('a'), gone: stand.guard.goneAppsOf('home') })
+  expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1, retry_at: expect.any(String) })
+  expect([stand.state('b').state, before.gone?.length]).toEqual(['off', 1])
+  stand.guard.hubReleased('home')
+  stand.guard.learn('guardMemory', 'home', 'b', '')
+  expect(again().state('b').state).toBe('watching')
+})

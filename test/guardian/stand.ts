@@ -1,7 +1,7 @@
 /** A guardian with one hub that a test controls. Records the guardian's orders, reports and publications. */
 import { deepEqual } from 'node:assert/strict'
 import type { Clock } from '../../src/base/clock.ts'
-import type { GuardOrder, GuardRun } from '../../src/bridge/guarding.ts'
+import type { GuardedHub, GuardOrder, GuardRun } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -80,6 +80,8 @@ export class Stand {
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
   /** Returns the status of an app's web API; by default, there is no conclusive answer. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
+  /** Simulates that this member of a fleet serves the hub (again). */
+  readonly serve: () => void
 
   readonly #yaml: string
 
@@ -97,7 +99,7 @@ export class Stand {
       live: this.live,
       isConnected: () => this.connected,
     })
-    this.guard.hubAdded('home', {
+    const port: GuardedHub = {
       read: async (app) => {
         const patch = await this.found(app)
         if (patch !== null) this.say(app, patch)
@@ -116,7 +118,9 @@ export class Stand {
       onEvent: (event) => (event.app === null ? this.hubEvents.push(event) : this.events.push(event)),
       onFacts: () => {},
       onAttention: () => {},
-    })
+    }
+    this.serve = () => this.guard.hubAdded('home', port)
+    this.serve()
   }
 
   /** Simulates the first read of the hub's app list while this bridge is active. */
