@@ -95,6 +95,14 @@ describe('a command', () => {
 })
 
 describe('when its turn comes', () => {
+  test('a command to the hub that installs an app follows the earlier commands of this app', async ({ desk }) => {
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
+    desk.hand(app('restart'))
+    desk.hand('home/cmd/install', JSON.stringify({ id: APP }))
+    await until('both', () => desk.sent.length === 2)
+    expect(desk.sent.map(({ answer }) => answer['command'])).toEqual(['restart', 'install'])
+  })
+
   test.each([
     ['its permission', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
     ['its connection', 'expired', ({ world }: Desk) => (world.connection = 2)],
