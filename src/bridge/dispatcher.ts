@@ -207,11 +207,11 @@ export class Dispatcher {
 
   /** Resolves to the data of the answer. @throws {CommandError | HubError} */
   async #carryOut(order: Order): Promise<unknown> {
-    const { request, bridged, command } = order
+    const { request, bridged, command, input } = order
     this.#check(order)
     if (command.fansOut) return await this.#fanOut(order)
-    // A call to an app waits in the same queue as the app's commands.
-    const lane = request.topic.app ?? request.endpoint?.app ?? ''
+    // A command to the hub that concerns an app waits in the same queue as the app's commands.
+    const lane = request.topic.app ?? command.about?.(input) ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
       // Reads change nothing, so the hub's state needs no notification.

@@ -103,13 +103,14 @@ export class AppManager {
   }
 
   /**
-   * Returns the apps by id. Always reads the list if there is a `filter`, which maps keys to required values.
+   * Returns the apps by id. Always reads the list if there is a `filter`, even an empty one, which maps keys to required
+   * values.
    * @throws HubError `unreachable` after `destroy`
    */
-  async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
+  async getApps(filter?: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, App>>> {
     this.#refuseIfDestroyed()
-    const wanted = Object.entries(filter)
-    if (wanted.length > 0 || !this.live) await this.refresh()
+    if (filter !== undefined || !this.live || !this.complete) await this.refresh()
+    const wanted = Object.entries(filter ?? {})
     const isWanted = (app: App) => wanted.every(([key, value]) => Reflect.get(app, key) === value)
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }

@@ -208,6 +208,8 @@ function json(answer: Answer): Json {
 }
 
 const PAUSES_MS = [1000, 2000, 4000]
+/** The last request is sent this long before the deadline. */
+const MARGIN_MS = 100
 
 interface RateLimitRetry {
   readonly clock: Clock
@@ -228,8 +230,10 @@ export async function retryRateLimited<T>(request: () => Promise<T>, retry: Rate
       return await request()
     } catch (error) {
       if (!(error instanceof HubError) || error.code !== 'rate_limited') throw error
-      const pause = Math.max(error.retryAfterMs ?? 0, PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0)
-      if (clock.elapsed() + pause >= deadline) throw error
+      const left = deadline - clock.elapsed()
+      const scheduled = Math.min(PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0, left - MARGIN_MS)
+      const pause = Math.max(error.retryAfterMs ?? 0, PAUSES_MS[0] ?? 0, scheduled)
+      if (pause >= left) throw error
       await sleep(clock, pause, signal)
       if (signal.aborted) throw error
       check()

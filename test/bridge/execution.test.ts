@@ -95,6 +95,14 @@ describe('a command', () => {
 })
 
 describe('when its turn comes', () => {
+  test('a command to the hub that installs an app follows the earlier commands of this app', async ({ desk }) => {
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
+    desk.hand(app('restart'))
+    desk.hand('home/cmd/install', JSON.stringify({ id: APP }))
+    await until('both', () => desk.sent.length === 2)
+    expect(desk.sent.map(({ answer }) => answer['command'])).toEqual(['restart', 'install'])
+  })
+
   test.each([
     ['its permission', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
     ['its connection', 'expired', ({ world }: Desk) => (world.connection = 2)],
@@ -220,9 +228,19 @@ describe('a request that the hub postpones', () => {
     await expect(end(clock, retryRateLimited(request(9, error), patient(clock, { deadline: 3000 })))).rejects.toBe(
       error,
     )
-    expect(clock.waits).toEqual([1000])
+    expect(clock.waits).toEqual([1000, 1900])
     const later = new FakeClock()
     expect(await end(later, retryRateLimited(request(1), patient(later, { deadline: 1001 })))).toBe(2)
+  })
+
+  test('is sent again shortly before its deadline, but not sooner than the hub asks for', async () => {
+    const clock = new FakeClock()
+    expect(await end(clock, retryRateLimited(request(4), patient(clock, { deadline: 10_000 })))).toBe(5)
+    expect(clock.waits).toEqual([1000, 2000, 4000, 2900])
+    const late = new FakeClock()
+    const hurry = patient(late, { deadline: 3000 })
+    await expect(end(late, retryRateLimited(request(9, off(2950)), hurry))).rejects.toMatchObject({ message: 'later' })
+    expect(late.waits).toEqual([2950])
   })
 
   test('is not sent again when it is no longer allowed, or when the bridge ends', async () => {

@@ -233,6 +233,16 @@ describe.concurrent('the cache', () => {
     expect(Object.keys(running)).not.toEqual([])
     for (const [key, app] of Object.entries(running)) expect(app).toMatchObject({ id: key, state: 'running' })
     expect(reads(emulated)).toBe(1)
+    emulated.change(id, { version: '77.0.0' }, { silent: true })
+    expect(await watched.hub.apps.getApps({})).toMatchObject({ [id]: { version: '77.0.0' } })
+  })
+
+  test('does not answer before the first list, even if the realtime channel is up', async ({ emulate, hold }) => {
+    const emulated = await emulate()
+    emulated.behave('answer-status', { status: 403, operation: 'getApps' })
+    const { hub } = hold(emulated.url)
+    await until('the realtime channel', () => hub.status.realtime === 'connected')
+    await expect(hub.apps.getApps()).rejects.toMatchObject({ code: 'forbidden' })
   })
 
   test('does not answer while nothing keeps it current', async ({ emulate, hold }) => {
