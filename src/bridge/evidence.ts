@@ -367,8 +367,9 @@ export class Evidence {
 }
 
 /** Replaces groups of samples with their highest values, at the time of the group's last sample. */
-function thinned(samples: readonly Sample[]): Sample[] {
+function thinned(samples: readonly Sample[]): readonly Sample[] {
   const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
+  if (step <= 1) return samples
   return samples.flatMap(([at], i): Sample[] => {
     if ((samples.length - 1 - i) % step !== 0) return []
     const group = samples.slice(Math.max(0, i - step + 1), i + 1)
