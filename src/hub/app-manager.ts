@@ -103,8 +103,8 @@ export class AppManager {
   }
 
   /**
-   * Returns the apps by id. Always reads the list if there is a `filter`, even an empty one, which maps keys to required
-   * values.
+   * Returns the apps by id. With a filter, even an empty one, always reads the list.
+   * @param filter maps keys to required values
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter?: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, App>>> {
