@@ -1,6 +1,6 @@
 /** Schemas for the kinds of option values. Messages state what was expected; `read.ts` may add the rejected value. */
 import * as v from 'valibot'
-import { DURATION_UNITS } from '../base/durations.ts'
+import { amountIn, amountPattern, DURATION_UNITS, type Units } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
 import { type Option, option } from './table.ts'
 
@@ -179,15 +179,9 @@ export function map<S extends v.GenericSchema>(value: S, expected: string, key: 
   )
 }
 
-type Units = Readonly<Record<string, number>>
-
-/** A number with a unit, converted to the smallest unit. `units` are ordered from large to small. */
+/** A number with a unit, converted to the smallest unit. */
 function quantity(name: string, units: Units) {
-  const pattern = new RegExp(`^\\d{1,12}(?:${Object.keys(units).join('|')})$`, 'u')
-  const parse = (written: string): number => {
-    const [, digits, suffix = ''] = /^(\d+)(\D+)$/.exec(written) ?? []
-    return Number(digits) * (units[suffix] ?? Number.NaN)
-  }
+  const parse = (written: string): number => amountIn(units, written)
   const inverse = (value: number): string => {
     const [suffix, factor] = Object.entries(units).find(([, size]) => value >= size && value % size === 0) ?? ['', 1]
     return `${value / factor}${suffix || Object.keys(units).at(-1)}`
@@ -198,7 +192,7 @@ function quantity(name: string, units: Units) {
     const withUnit = `${expected}, written with its unit (${Object.keys(units).join(', ')})`
     return v.pipe(
       v.string(withUnit),
-      v.regex(pattern, withUnit),
+      v.regex(amountPattern(units, 12), withUnit),
       v.transform(parse),
       v.check((value) => value >= min && value <= max, expected),
       v.metadata({ name: `${name}, ${minimum} to ${maximum}`, quotable: true, show: inverse }),

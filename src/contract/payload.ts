@@ -1,6 +1,6 @@
 /** Converts the bytes of a command to validated input. Each kind of payload in the contract has one function here. */
 import * as v from 'valibot'
-import { DURATION_UNITS } from '../base/durations.ts'
+import { amountIn, amountPattern, DURATION_UNITS } from '../base/durations.ts'
 import { endOfString, type Json } from '../base/json.ts'
 import { CommandError } from './errors.ts'
 
@@ -111,15 +111,13 @@ const YEAR_MS = 365 * DURATION_UNITS.d
 
 export const duration = v.pipe(
   v.string(),
-  v.regex(/^\d{1,9}(?:d|h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
+  v.regex(amountPattern(DURATION_UNITS, 9), 'expected a duration such as 30s, 15m or 2h.'),
 )
 
 /** Converts a duration to milliseconds. @throws CommandError `invalid_payload` if under a second or over a year */
 export function durationMs(key: string, written: string): number {
-  const [, digits, unit = ''] = /^(\d+)(\D+)$/.exec(written) ?? []
-  const [, factor = 0] = Object.entries(DURATION_UNITS).find(([suffix]) => suffix === unit) ?? []
-  const ms = Number(digits) * factor
-  if (ms < 1000 || ms > YEAR_MS) throw invalid(`${key}: expected a duration from 1s to a year.`)
+  const ms = amountIn(DURATION_UNITS, written)
+  if (!(ms >= 1000 && ms <= YEAR_MS)) throw invalid(`${key}: expected a duration from 1s to a year.`)
   return ms
 }
 

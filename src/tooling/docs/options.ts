@@ -26,7 +26,7 @@ function tableOf(table: Table, file = '', environment = ''): string {
 
 export function optionsSection(): string {
   return [
-    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the configuration file; environment variables override the values in the file. Examples of durations: ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; of sizes: ${code('64KiB')}, ${code('1MiB')}.`,
+    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the configuration file; environment variables override the values in the file. Examples of durations: ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}, ${code('7d')}; of sizes: ${code('64KiB')}, ${code('1MiB')}.`,
     tableOf(hubOptions, 'hubs.<name>.', 'hub.'),
     `The ${code('HUB2MQTT_HUB_…')} variables configure one hub: the hub that ${code(HUB_NAME_VARIABLE)} names or, without this variable, the only hub in the file, otherwise ${code(DEFAULT_HUB_NAME)}.`,
     tableOf(others),
