@@ -304,14 +304,14 @@ class Spellings {
    * keys of 1,000 hubs takes twelve times as long.
    */
   #hasPlain(text: string): boolean {
-    const last = this.#shortest - 3
-    let skip: number
-    for (let at = last; at + 2 < text.length; at += skip || 1) {
-      skip = this.#skips[slotAt(text, at)] ?? 0
-      if (skip > 0) continue
-      const start = at - last
-      const pair = pairOf(text.charCodeAt(start), text.charCodeAt(start + 1))
-      if (this.#secrets.get(pair)?.some(({ secret }) => text.startsWith(secret, start))) return true
+    let start = 0
+    while (start + this.#shortest <= text.length) {
+      const skip = this.#skips[slotAt(text, start + this.#shortest - 3)] ?? 0
+      if (skip === 0) {
+        const pair = pairOf(text.charCodeAt(start), text.charCodeAt(start + 1))
+        if (this.#secrets.get(pair)?.some(({ secret }) => text.startsWith(secret, start))) return true
+      }
+      start += Math.max(1, skip)
     }
     return false
   }
