@@ -40,6 +40,8 @@ interface Order {
   readonly command: HubCommand
   readonly input: unknown
   readonly argument: string
+  /** The app that the command concerns, even if its topic does not name it; `null` if there is none. */
+  readonly about: string | null
 }
 
 export class Dispatcher {
@@ -197,7 +199,8 @@ export class Dispatcher {
       } else {
         const bridged = hubs.get(topic.hub ?? '')
         if (bridged === undefined) throw new CommandError('unknown_hub')
-        data = await this.#carryOut({ request, bridged, command, input, argument })
+        const about = topic.app ?? command.about?.(input) ?? null
+        data = await this.#carryOut({ request, bridged, command, input, argument, about })
       }
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
@@ -207,12 +210,11 @@ export class Dispatcher {
 
   /** Resolves to the data of the answer. @throws {CommandError | HubError} */
   async #carryOut(order: Order): Promise<unknown> {
-    const { request, bridged, command, input } = order
+    const { request, bridged, command, about } = order
     this.#check(order)
     if (command.fansOut) return await this.#fanOut(order)
     // A command to the hub that concerns an app waits in the same queue as the app's commands.
-    const lane = request.topic.app ?? command.about?.(input) ?? ''
-    return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
+    return await this.#queueOf(bridged).run({ lane: about ?? '', deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
       // Reads change nothing, so the hub's state needs no notification.
       return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
@@ -262,13 +264,12 @@ export class Dispatcher {
   }
 
   async #runNotifying(order: Order, isLate: () => boolean): Promise<unknown> {
-    const { request, command, input } = order
+    const { request, command, input, about } = order
     const { hub, app = null } = request.topic
     const { operation } = command
     const setting = operation === 'setAppSetting' || operation === 'unsetAppSetting' ? settingOf(order) : null
     // The command `enabled` has the operation `enableApp`, but its input `false` disables the app.
     const starts = operation === 'restartApp' || (operation === 'enableApp' && input !== false)
-    const about = app ?? command.about?.(input) ?? null
     const by = request.requester?.by ?? null
     const run = { app: command.reaches === undefined ? app : about, about, by, command, setting, starts }
     // The hub may be removed while the command runs.
