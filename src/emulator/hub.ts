@@ -207,7 +207,9 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#closing
   }
 
-  readonly [Symbol.asyncDispose] = (): Promise<void> => this.close()
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
 
   async #reboot({ downMs = 0, version, id }: Reboot): Promise<void> {
     const { signal } = this.#ending
