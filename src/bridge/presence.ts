@@ -60,6 +60,8 @@ export class Presence {
   #wasContested = false
   /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
   #decideAt = Number.POSITIVE_INFINITY
+  /** An older bridge that has not sent a message since the last doubt is expected until then or earlier. */
+  #doubtEndsAt = Number.NEGATIVE_INFINITY
   #cancelAnnouncement: () => void = () => {}
   #cancelCheck: () => void = () => {}
 
@@ -95,9 +97,9 @@ export class Presence {
     this.#announce(true)
   }
 
-  /** Gives older bridges `ANSWER_MS` to answer, after an `offline` on the state topic. */
+  /** Asks older bridges whether they are still online, after an `offline` on the state topic. */
   doubt(): void {
-    this.#expectWithin(ANSWER_MS)
+    this.#doubtEndsAt = this.#expectWithin(QUESTION_MS)
     this.#update()
     this.#announce(true)
   }
@@ -122,10 +124,11 @@ export class Presence {
     if (this.contested) this.#send({ role: this.#role, leaves: true })
   }
 
-  /** Considers older bridges stopped unless they send a message within this time. */
-  #expectWithin(ms: number): void {
+  /** Considers older bridges stopped unless they send a message within this time. Returns when it ends. */
+  #expectWithin(ms: number): number {
     const latest = this.#options.clock.elapsed() + ms
     for (const other of this.#others.values()) if (this.#isOlder(other)) other.until = Math.min(other.until, latest)
+    return latest
   }
 
   #received({ instance, started_at, role = 'active', hubs }: Hello): void {
@@ -157,9 +160,10 @@ export class Presence {
 
   /** Other bridges receive the question now. It may have waited behind many answers, while they executed commands. */
   #asked(): void {
-    if (this.#decideAt === Number.POSITIVE_INFINITY) return
     const now = this.#options.clock.elapsed()
-    this.#decideAt = Math.min(this.#decideAt, now + ANSWER_MS)
+    if (this.#decideAt !== Number.POSITIVE_INFINITY) this.#decideAt = Math.min(this.#decideAt, now + ANSWER_MS)
+    for (const other of this.#others.values())
+      if (other.until <= this.#doubtEndsAt) other.until = Math.min(other.until, now + ANSWER_MS)
     this.#checkLater(now)
   }
 

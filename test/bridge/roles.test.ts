@@ -168,6 +168,33 @@ test('an older bridge that is reported offline gets a second to answer', async (
   expect(younger.role).toBe('undecided')
 })
 
+test('an older bridge that is reported offline gets the second once the broker has received the question', async () => {
+  const { room, elder, younger } = two()
+  await room.clock.advance(0)
+  room.isSlow = true
+  younger.doubt()
+  await room.clock.advance(5000)
+  expect(younger.role).toBe('standby')
+  for (const pass of room.waiting.splice(0)) pass()
+  await room.clock.advance(999)
+  expect(younger.role).toBe('standby')
+  room.isSlow = false
+  for (const pass of room.waiting.splice(0)) pass()
+  await room.clock.advance(60_000)
+  expect([elder.role, younger.role]).toEqual(['active', 'standby'])
+})
+
+test('an older bridge that is reported offline is considered stopped ten seconds after an unacknowledged question', async () => {
+  const { room, younger } = two()
+  await room.clock.advance(0)
+  room.isSlow = true
+  younger.doubt()
+  await room.clock.advance(9_999)
+  expect(younger.role).toBe('standby')
+  await room.clock.advance(1)
+  expect(younger.role).toBe('undecided')
+})
+
 test('an older bridge gets a minute to come back if this one has also been cut off and finds the state offline', async () => {
   const { room, elder, younger } = two()
   await room.clock.advance(0)
