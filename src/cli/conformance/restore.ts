@@ -26,7 +26,7 @@ type CheckResult = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 const CHECK_MS = 1_000
 /** Time limit for the restoration while the hub is offline. It is long, because a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** Time limit for the hub to start or install the app. */
+/** Time limit for the hub to start or install the app, while it answers. */
 const LATE_MS = 90_000
 /** Maximum number of requests for one change, because a hub may confirm a change without making it. */
 const MAX_REQUESTS = 3
@@ -37,6 +37,8 @@ export async function restoreApp(options: Subject, before: AppRecord, touched: I
   const app = subjectOf(options, before)
   const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
+  /** When each item last had a result other than `late`. */
+  const otherwise = new Map<Item, number>()
   // If a write test has enabled or disabled the app, its running state may have changed as well.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
@@ -46,7 +48,10 @@ export async function restoreApp(options: Subject, before: AppRecord, touched: I
     const resultOf = await app.check()
     for (const item of [...items].filter((one) => !ended.has(one))) {
       const times = requests.get(item) ?? 0
-      const next = nextFor(item, resultOf(item), times, waited, lost.has(item))
+      const result = resultOf(item)
+      if (result !== 'late') otherwise.set(item, waited)
+      const since = result === 'late' ? (otherwise.get(item) ?? 0) : 0
+      const next = nextFor(item, result, times, waited - since, lost.has(item))
       if (next === 'restore') {
         requests.set(item, times + 1)
         await app.restore(item)
@@ -61,7 +66,11 @@ export async function restoreApp(options: Subject, before: AppRecord, touched: I
 type Fate = 'done' | 'left' | 'unseen'
 type Next = Fate | 'restore' | 'wait'
 
-/** Returns the next step for an item. @param isLost whether the request to change the item got no answer */
+/**
+ * Returns the next step for an item.
+ * @param waited how long the item has been `late`; for any other result, how long the restoration has taken
+ * @param isLost whether the request to change the item got no answer
+ */
 function nextFor(item: Item, result: CheckResult, times: number, waited: number, isLost: boolean): Next {
   switch (result) {
     case 'right':
@@ -118,12 +127,15 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
       else if (item === 'autoupdate') await send('updateApp', { autoupdate })
       else if (item === 'channel') await send('updateApp', { channel })
       else if (item === 'version' && !isInstalled) {
-        isInstalled = true
-        await send('installFromAppStore', { id: app, ...(typeof channel === 'string' && { channel }) })
+        const seen = await send('installFromAppStore', { id: app, ...(typeof channel === 'string' && { channel }) })
+        isInstalled = isOk(seen) || (isAway(seen) && !isDenied(seen))
       }
     },
   }
 }
+
+/** Whether a hub that is away has certainly not begun to carry out the request. */
+const isDenied = ({ status, failure }: Observation) => status === 429 || status === 503 || failure === 'unreachable'
 
 /** Classifies a failed read: a hub that is starting is `away` and may recover, but a refusal is permanent. */
 function resultOfFailure(seen: Observation): CheckResult {

@@ -131,3 +131,53 @@ test.concurrent('an install that never reached the hub leaves no doubt about the
   expect(report).toMatchObject({ left: [], unseen: [], problems: [] })
   await reboot
 })
+
+test.concurrent('an app that is still starting after a long outage gets time to start', async () => {
+  const hub = await emulate({ flavour: 'older' })
+  const gateway = await HttpGateway.to(hub.port)
+  open.use(gateway)
+  const clock = hasty()
+  const ending = new AbortController()
+  let [outages, starts] = [0, 0]
+  gateway.rule(({ method, path, upgrade }) => {
+    if (path.endsWith('disable')) ending.abort()
+    if (!ending.signal.aborted || upgrade || method !== 'GET' || path.endsWith('ping')) return undefined
+    // Each failed read takes 20 s. Then the app starts.
+    if (outages < 6) {
+      outages += 1
+      return { status: 503, headers: {}, text: '' }
+    }
+    return {
+      change: (answer) => {
+        const isApp = path.includes(APP) && answer.text.includes('"state"')
+        if (!isApp || starts === 3) return answer
+        starts += 1
+        return { ...answer, text: answer.text.replace(/"state":"\w+"/, '"state":"starting"') }
+      },
+    }
+  })
+  const slow: Clock = { ...clock, elapsed: () => clock.elapsed() + outages * 20_000 }
+  const options = { app: APP, writes: true, clock: slow, stops: () => ending.signal }
+  const report = await reportOn(`http://127.0.0.1:${gateway.port}`, options)
+  expect([outages, starts]).toEqual([6, 3])
+  expect(report).toMatchObject({ left: [], unseen: [] })
+})
+
+test.concurrent('the newest version is installed again if the hub refuses this once', async () => {
+  const hub = await emulate({ flavour: 'older' })
+  const gateway = await HttpGateway.to(hub.port)
+  open.use(gateway)
+  let installs = 0
+  gateway.rule(({ method, path }) => {
+    if (method !== 'POST' || !path.endsWith('/store')) return undefined
+    installs += 1
+    // The first install is the downgrade, which the emulated hub would ignore.
+    if (installs === 1) hub.change(APP, { version: '1.0.0' })
+    if (installs === 3) hub.change(APP, { version: '2.1.0' })
+    const status = installs === 2 ? 500 : 200
+    return { status, headers: { 'content-type': 'application/json', 'x-homey-id': hub.id }, text: '{}' }
+  })
+  const report = await reportOn(`http://127.0.0.1:${gateway.port}`, { app: APP, writes: true })
+  expect(installs).toBe(3)
+  expect(report).toMatchObject({ left: [], unseen: [] })
+})
