@@ -48,6 +48,8 @@ interface RealtimeSession {
  * @throws HubError `unauthorized`, `forbidden`, `unreachable`, `rejected`, `no_answer` or `nonsense`
  */
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
+  // An aborted signal emits no event, so nothing would close the session.
+  if (options.signal.aborted) throw new HubError('unreachable', 'The realtime channel is no longer needed.')
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
     // Keep the path of the hub's URL, because another server may answer at the root of the host.

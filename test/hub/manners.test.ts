@@ -3,7 +3,7 @@ import pino from 'pino'
 import { describe, expect } from 'vitest'
 import { Backoff } from '../../src/base/backoff.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import { keepRealtime } from '../../src/hub/realtime.ts'
+import { keepRealtime, openRealtime } from '../../src/hub/realtime.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 import { asked, clientOf, QUICK, test } from './support.ts'
@@ -51,6 +51,21 @@ test.concurrent('a hub that answers 429 to a ping is not asked for the permissio
   watched.hub.setFilter(() => true)
   await until('a read', () => asked(emulated, 'getApps') === 1)
   expect(asked(emulated, 'getSessionMe')).toBe(0)
+})
+
+test.concurrent('a realtime session that is no longer needed is not opened, because nothing would close it', async ({
+  emulate,
+}) => {
+  const emulated = await emulate()
+  const options = { url: emulated.url, apiKey: 'key', hubId: null, timeoutMs: 5000, settleMs: 0, clock: systemClock }
+  const opening = openRealtime({
+    ...options,
+    prove: async () => {},
+    apps: { receive: () => {} },
+    signal: AbortSignal.abort(),
+  })
+  await expect(opening).rejects.toMatchObject({ code: 'unreachable' })
+  expect(emulated.connections.subscribers).toBe(0)
 })
 
 test.concurrent('a hub that answers 429 to its first list is not offline, and is asked only for the list again', async ({
