@@ -296,14 +296,16 @@ export function control(turn: Turn, app: string, { enabled, snooze, forget }: Gu
 /** Postpones actions on an app after any install, and after a client's write commands other than `guard`. */
 export function commanded(turn: Turn, { about, command, phase, ok, by, starts }: GuardRun): void {
   const watched = turn.hub.apps.get(about ?? '')
-  if (watched === undefined || !turn.isActing) return
+  if (watched === undefined) return
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
+    // Count while the guardian does not act as well, because an install may end before or after the guardian acts.
     // For an app that the install adds, only the end of the install arrives here. The count must not fall below 0.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return
-  else if (ok && starts) countAfresh(watched)
+  if (!turn.isActing) return
+  if (!isInstall && ok && starts) countAfresh(watched)
   if (!isInstall || phase === 'ended') watched.aloneUntil = turn.now + ALONE_MS
   settle(turn, watched)
 }

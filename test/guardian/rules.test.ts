@@ -178,6 +178,19 @@ test.each(HUB_COMMANDS)(
   },
 )
 
+test.each([
+  ['does not hold up a restart once it has ended', ['begun'], ['ended'], ['a']],
+  ['holds up a restart while it runs', [], ['begun'], []],
+] as const)('an install of which the guardian sees a part only while another bridge is active %s', async (...row) => {
+  const [, seen, missed, restarted] = row
+  const stand = new Stand().start('a').command('a', 'install', seen)
+  stand.guard.standBy()
+  stand.command('a', 'install', missed)
+  stand.guard.activate(true)
+  stand.crash('a')
+  await stand.expectAfter(20 * SECOND, restarted)
+})
+
 describe('an app that runs with the flag of a crash', () => {
   const flag = { state: 'running', crashed: true, crash_message: 'Error: boom', crash_count: 1 } as const
 
