@@ -118,14 +118,16 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
-    const answer = this.#order(transaction, order)
+    const answer = this.#order(transaction, order, this.#ordered)
     this.#ordered = answer.catch(() => {})
     return answer
   }
 
-  async #order(transaction: string, order: RolloutOrder): Promise<Json> {
+  /** @param before resolves when the previous order has been answered */
+  async #order(transaction: string, order: RolloutOrder, before: Promise<unknown>): Promise<Json> {
     checkName(transaction)
     this.#checkLeader()
+    await within(this.#options.clock, TAKEN_MS, before)
     const running = (await this.#current())?.value
     if (running !== undefined) return same(running, transaction, order)
     const active = this.#active

@@ -27,6 +27,13 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
   expect(restarts(fleet)).toEqual([2, 1])
 })
 
+test('of two orders that arrive together, the second is refused', async () => {
+  await using fleet = await Fleet.open({ hubs: 2 })
+  const order = (transaction: string) => fleet.ask('rollout', { ...RESTART, pause: '1h', transaction })
+  const answers = await Promise.all([order('order-1'), order('order-2')])
+  expect(answers.map(({ error }) => error?.code ?? 'ok').sort()).toEqual(['busy', 'ok'])
+})
+
 test('a rollout can be cancelled as soon as it is ordered: no further step is sent', async () => {
   await using fleet = await Fleet.open({ hubs: 3 })
   const cancel = () => fleet.ask('rollout-cancel', { transaction: 't' })
