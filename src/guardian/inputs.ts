@@ -101,7 +101,8 @@ function isStillFallen({ decisions }: Context, { app, watch }: WatchedApp, saved
 function isNewCrash({ decisions }: Context, watched: WatchedApp): boolean {
   const { app, watch, history } = watched
   if (!decisions.hasCrashed(undefined, app) || !isIdle(watched)) return false
-  const [newest] = history
+  // After a crash, the guardian may also record that it gives up, or that the latest update is bad.
+  const newest = history.find(({ what }) => what !== 'gave_up' && what !== 'bad_update')
   const earlier = isUp(app) ? watch.lastCrash : newest?.what === 'crash' ? newest : undefined
   return earlier?.message !== headOf(app.crash_message) || earlier.version !== app.version
 }

@@ -236,6 +236,13 @@ describe.each<[string, GuardControl, GuardControl]>([
   })
 })
 
+test('a crash after which the guardian gave up is recorded once, also for an app that is no longer watched', async () => {
+  const stand = await new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a').giveUp('a')
+  const next = await nextRun(await nextRun(stand.control('a', { enabled: false })))
+  const recorded = next.facts('a').history.map(({ what }) => what)
+  expect(recorded).toEqual(['gave_up', 'crash', 'restart', 'crash'])
+})
+
 describe('a restart by guard.after_boot that waits for the end of quiet hours', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m }, quiet_hours: "11:00-14:00", time_zone: UTC }'
   const boot = (stand: Stand, age: number) => stand.guard.take('home', { kind: 'booted', at: stand.clock.now() - age })
