@@ -48,6 +48,8 @@ export class HubFigures {
   readonly #failures = new Map<Name, number>()
   /** Figures that the hub refused although the API key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
+  /** Figures that the hub refused, or does not have. */
+  readonly #refused = new Set<Name>()
   boot: Boot | undefined
   /** The hub's start time as published by an earlier run. */
   #formerBootAt: number | undefined
@@ -93,6 +95,7 @@ export class HubFigures {
   #permissionsChanged(): void {
     this.#dueAt.clear()
     this.#forbidden.clear()
+    this.#refused.clear()
     for (const name of NAMES) if (!this.#permits(name)) this.#figures = { ...this.#figures, [name]: undefined }
   }
 
@@ -168,6 +171,7 @@ export class HubFigures {
       this.#figures = { ...this.#figures, [name]: found }
       this.#failures.delete(name)
       this.#forbidden.delete(name)
+      this.#refused.delete(name)
     } catch (error) {
       this.#failed(name, asHubError(error).code)
     }
@@ -190,7 +194,10 @@ export class HubFigures {
     if (code === 'rate_limited') return void this.#dueAt.delete(name)
     const isRefused = code === 'forbidden' || code === 'unsupported'
     if (code === 'forbidden') this.#forbidden.add(name)
-    if (isRefused) this.#dueAt.set(name, clock.elapsed() + HOUR_MS)
+    if (isRefused) {
+      this.#refused.add(name)
+      this.#dueAt.set(name, clock.elapsed() + HOUR_MS)
+    }
     const failures = isRefused ? MAX_FAILURES : (this.#failures.get(name) ?? 0) + 1
     this.#failures.set(name, failures)
     if (failures >= MAX_FAILURES || this.#figures[name] === undefined)
@@ -224,7 +231,8 @@ export class HubFigures {
     const areDevicesNew = this.#figures.getDevices !== this.#linksFrom?.[LINKS.indexOf('getDevices')]
     const isFirst = this.#linksFrom === undefined
     this.#linksFrom = from
-    const isPermitted = from.some((one) => one)
+    // Figures that could not be read are unknown; only those that the hub refuses are cleared.
+    const isPermitted = LINKS.some((name) => this.#permits(name) && !this.#refused.has(name))
     const apps = [...(isPermitted ? this.#hub.apps.all.keys() : this.links.keys())]
     const changed = new Set<string>()
     for (const app of apps) {

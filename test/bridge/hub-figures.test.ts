@@ -283,6 +283,17 @@ describe('the usage of devices and flows', () => {
     await pass(15_000)
     expect(figures.links.get(HUE)).toMatchObject({ devices: expect.any(Number), flows: null, flows_broken: null })
   })
+
+  test.each([
+    [500, { devices: null, devices_unavailable: null, flows: null, flows_broken: null }],
+    [403, null],
+  ])('is unknown if the hub fails to report it, and missing if the hub refuses (%i)', async (status, links) => {
+    const { emulated, begin, pass } = await open(LINKS.slice(0, 1))
+    emulated.behave('answer-status', { status, operation: 'getDevices' })
+    const figures = begin()
+    await pass(15_000)
+    expect(figures.links.get(HUE) ?? null).toEqual(links)
+  })
 })
 
 test('health and links are published, in metrics too, and kept with the time of the boot over a restart of the bridge', async () => {
