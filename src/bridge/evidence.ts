@@ -213,6 +213,7 @@ class HubEvidence {
       changed.add(other)
     }
     if (others.length > 0) this.#logLater()
+    else this.#logged = new Set()
   }
 
   /** Handles an app that crashed before the bridge discovered it, or a crash message that arrives after the crash. */

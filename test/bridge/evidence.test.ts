@@ -108,6 +108,16 @@ describe.concurrent('the evidence of a crash', () => {
     expect((await untilCrash(world, three)).others_crashed).toEqual([])
     expect((await untilCrash(world, one)).others_crashed).toEqual([two])
     expect(told()).toHaveLength(1)
+    // The same apps crash together again, later.
+    world.clock.jump(11 * 60_000)
+    for (const id of [one, two]) {
+      world.hub.recover(id)
+      await until('the app that runs', () => world.state(id)?.['state'] === 'running')
+      world.hub.crash(id, 'Error: later')
+      await untilCrash(world, id, ({ message }) => message === 'Error: later')
+    }
+    world.clock.jump(61_000)
+    await until('the second line', () => told().length === 2)
   })
 
   test('has the reason from the exit signal if the hub sends no message, and so has the guardian', async () => {
