@@ -26,10 +26,7 @@ export async function install(target: Target, id: string, wanted: StoreVersion):
 
 /** Updates an installed app; never installs a new app. */
 export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
-  const { hub, app } = target
-  const before = await readListed(hub, app)
-  if (before === null || (before === undefined && !hub.apps.all.has(app))) throw new CommandError('unknown_app')
-  return await installOver(before, target, app, wanted)
+  return await installOver(await readInstalled(target), target, target.app, wanted)
 }
 
 /** Updates all apps. If an update fails, continues with the next app. */
@@ -60,9 +57,16 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
 
 /** Changes an app's channel by installing the app from the new channel, because hubs offer no other way. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
-  const before = await readListed(target.hub, target.app)
+  const before = await readInstalled(target)
   if (before?.channel === channel) return null
   return await installOver(before, target, target.app, { channel })
+}
+
+/** @throws CommandError `unknown_app` if the app is not installed, because an install would add it */
+async function readInstalled({ hub, app }: Target): Promise<AppPatch | undefined> {
+  const before = await readListed(hub, app)
+  if (before === null || (before === undefined && !hub.apps.all.has(app))) throw new CommandError('unknown_app')
+  return before
 }
 
 function readListed(hub: Hub, id: string): Promise<Before> {
@@ -84,7 +88,11 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   // Some hubs report no channels or versions, so the list cannot contradict the answer.
   const agrees = ({ channel = null, version = null }: AppPatch) =>
     has({ channel: channel ?? wanted.channel, version: version ?? wanted.version }, wanted)
-  if (!isSpecific || (await shows(target, id, agrees, true))) return null
+  const isDone = !isSpecific || (await shows(target, id, agrees, true))
+  if (isDone === true) return null
+  if (isDone === undefined) {
+    throw new CommandError('outcome_unknown', 'The hub accepted the install, but its apps could not be read again.')
+  }
   throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 

@@ -47,9 +47,17 @@ describe('an install that the hub answered', () => {
     expect(pauses(aimed)).toEqual([0])
   })
 
-  test('is no longer checked when the bridge ends', async ({ aimed }) => {
+  test('is no longer checked when the bridge ends, so that its outcome is unknown', async ({ aimed }) => {
     aimed.end()
-    expect(await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))).toMatchObject({ code: 'hub_failed' })
+    const failed = await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))
+    expect(failed).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test('has an unknown outcome if no list can be read within a minute', async ({ aimed }) => {
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
+    const failed = await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))
+    expect(failed).toMatchObject({ code: 'outcome_unknown' })
+    expect(pauses(aimed)).toEqual(MINUTE)
   })
 
   test.each([
@@ -138,13 +146,17 @@ describe('an install without an answer', () => {
 })
 
 describe('the update of an app', () => {
-  test('never installs an app that the hub does not have', async ({ aimed }) => {
+  test.each([
+    ['app install', ''],
+    ['app update', '{"channel":"beta"}'],
+  ])('never installs an app that the hub does not have: %s %s', async (words, payload) => {
+    const aimed = await aim()
     const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
     aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
-    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'unknown_app' })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({ code: 'unknown_app' })
     const stranger = { ...aimed, target: { ...aimed.target, app: NEW_APP } }
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
-    expect(await failure(carryOut(stranger, 'app install'))).toMatchObject({ code: 'unknown_app' })
+    expect(await failure(carryOut(stranger, words, payload))).toMatchObject({ code: 'unknown_app' })
     expect(installs(aimed)).toEqual([])
   })
 
