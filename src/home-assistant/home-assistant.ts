@@ -318,10 +318,12 @@ export class HomeAssistant implements Discovery {
   }
 
   #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
-    const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
+    const { publish } = this.#options.live.value.settings
+    const settings = [...publish].map(([app, names]) => [app, [...names]])
     const keys = offered.map(({ device, key }) => [device, key])
-    const permits = [hub.permits('getAppSettings'), hub.permits('setAppSetting')]
-    return JSON.stringify([facts, this.#severalHubs, this.#publicUrl, keys, settings, permits])
+    const ofSettings = [...publish.values()].flatMap(settingEntities)
+    const offersSettings = ofSettings.some((one) => isOffered(one, hub, this.#policy))
+    return JSON.stringify([facts, this.#severalHubs, this.#publicUrl, keys, settings, offersSettings])
   }
 
   #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {

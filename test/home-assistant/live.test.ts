@@ -356,6 +356,17 @@ test.concurrent('links to the page are added and removed with its address, while
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
+test.concurrent('the entities of settings follow a permission that a reload changes', async () => {
+  const publish = 'settings: { publish: { com.athom.hue: { mode: text } } }\n'
+  await using world = await World.start({ file: publish })
+  const hasSetting = async () => componentsOf((await settled(world)).get(HUE)).includes('setting_mode')
+  expect(await hasSetting()).toBe(true)
+  world.bridge.reload(`${publish}commands: { deny: [set-setting] }\n`)
+  await until('no setting', async () => !(await hasSetting()))
+  world.bridge.reload(publish)
+  await until('the setting', hasSetting)
+})
+
 test.concurrent('if triggers are off, there are none, and everything else stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restartUntilReady({ DISCOVERY_TRIGGERS: 'false' })
