@@ -6,7 +6,7 @@ import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
-import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
+import { type Method, OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
 import { agrees } from './written.ts'
@@ -118,7 +118,6 @@ export class Hub {
     try {
       const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      // Read the list, because without realtime, no event reports what a write has changed.
       if (method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       else if (before !== undefined && !agrees(before, wanted)) void this.#expectEvent(before)
       return result
@@ -126,6 +125,7 @@ export class Hub {
       const failure = asHubError(error)
       if (isEvidence(name, failure)) await this.#checkSupport(name, parameters, failure)
       this.#noteFailure(failure.code)
+      this.#wrote(method, failure.code)
       throw error
     }
   }
@@ -141,10 +141,11 @@ export class Hub {
     if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
     try {
       const answer = await this.client.callEndpoint(endpoint, mayLeave)
-      if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
+      this.#wrote(endpoint.method)
       return answer
     } catch (error) {
       const { code } = asHubError(error)
+      this.#wrote(endpoint.method, code)
       // The refusal of an unknown operation, or by an app, does not concern the hub or the API key in general.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
@@ -171,6 +172,15 @@ export class Hub {
   async #expectEvent(before: App): Promise<void> {
     await sleep(this.#clock, EVENT_MS, this.apps.ended)
     if (this.apps.all.get(before.id) === before) this.#session.wake()
+  }
+
+  /**
+   * Reads the list, because without realtime, no event reports what a write has changed.
+   * @param code why the write failed; if it got no answer, it may have been executed
+   */
+  #wrote(method: Method, code: HubErrorCode = 'no_answer'): void {
+    const mayHaveChanged = code === 'no_answer' || code === 'nonsense'
+    if (method !== 'GET' && mayHaveChanged && this.status.realtime === 'polling') this.#session.wake()
   }
 
   #noteFailure(code: HubErrorCode): void {

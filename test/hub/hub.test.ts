@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest'
 import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
+import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 import { agree, anApp, asked, connected, KEYS, known, test } from './support.ts'
@@ -38,6 +39,21 @@ describe.concurrent('polling repairs what the realtime channel misses:', () => {
     await watched.hub.call('disableApp', { id })
     await until('the change', () => known(watched, id)?.enabled === false)
     expect(watched.hub.status.realtime).toBe('connected')
+  })
+
+  test('the effect of a write without an answer, with the channel turned off', async ({ attach }) => {
+    const options = { realtime: false, pollIntervalFallback: 3_600_000 }
+    const { emulated, watched } = await attach(options)
+    const id = anApp(emulated)
+    emulated.behave('execute-then-reset')
+    await expect(watched.hub.call('disableApp', { id })).rejects.toMatchObject({ code: 'no_answer' })
+    emulated.behaveWell()
+    await until('the change', () => known(watched, id)?.enabled === false)
+    emulated.behave('execute-then-reset')
+    const enable = { section: 'manager', item: 'apps', method: 'PUT', path: `/app/${id}/enable` } as const
+    await expect(watched.hub.callEndpoint(readEndpoint(enable))).rejects.toMatchObject({ code: 'no_answer' })
+    emulated.behaveWell()
+    await until('the second change', () => known(watched, id)?.enabled)
   })
 
   test('all events, because the channel is refused', async ({ emulate, hold }) => {
