@@ -35,15 +35,7 @@ export class LogLevels {
     const limit = forMs === undefined ? {} : { for_ms: forMs, falls_back_to: next }
     log.audit.info({ log_level: level, ...limit }, 'log level changed')
     this.#onChange(level)
-    this.#watch()
-  }
-
-  #watch(): void {
-    const { fallback } = this
-    if (fallback === undefined) return
-    const { level, remainingMs } = fallback
-    if (remainingMs === 0) this.set(level)
-    else this.#cancel = this.#options.clock.after(remainingMs, () => this.#watch())
+    if (forMs !== undefined) this.#cancel = clock.after(forMs, () => this.set(next))
   }
 
   stop(): void {
