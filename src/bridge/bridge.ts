@@ -139,8 +139,8 @@ export class Bridge {
         const { birth_topic } = live.value.discovery
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
-        // A late command is refused, not dropped: it needs an answer and, if it is retained, must be cleared.
-        else this.#early.run(() => this.#dispatcher.receive(message), Number.POSITIVE_INFINITY, message.retain)
+        else if (this.#early.role === 'active') this.#dispatcher.receive(message)
+        else this.#early.keep(message, this.#dispatcher)
       },
       onStartOver: () => {
         this.#startingOver = true

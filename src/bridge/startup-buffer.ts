@@ -1,6 +1,8 @@
 /** Runs tasks only while this bridge is active. Before its role is decided, tasks wait, most for a limited time. */
 import type { Clock } from '../base/clock.ts'
+import { MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
 import type { Role } from '../contract/schemas.ts'
+import type { Message } from '../mqtt/types.ts'
 
 const MAX_TASKS = 1_000
 /** Equal to the maximum time for which events and answers wait for the broker. */
@@ -29,6 +31,13 @@ export class StartupBuffer {
     if (this.#tasks.length <= MAX_TASKS) return
     const oldest = this.#tasks.findIndex((waiting) => !waiting.keeps)
     this.#tasks.splice(Math.max(0, oldest), 1)
+  }
+
+  /** Keeps a late command too: it is refused, not dropped, because it needs an answer and, if retained, must be cleared. */
+  keep(message: Message, dispatcher: { receive(message: Message): void }): void {
+    // Copy the payload, because a view would keep the whole network buffer in memory. A cut payload is still too long.
+    const payload = Buffer.from(message.payload.subarray(0, MAX_PAYLOAD_BYTES + 1))
+    this.run(() => dispatcher.receive({ ...message, payload }), Number.POSITIVE_INFINITY, message.retain)
   }
 
   flush(): void {

@@ -2,6 +2,8 @@ import pino from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Presence } from '../../src/bridge/presence.ts'
 import { StartupBuffer } from '../../src/bridge/startup-buffer.ts'
+import { decodeText, MAX_PAYLOAD_BYTES } from '../../src/contract/payload.ts'
+import type { Message } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const TOPIC = 'b/bridge/presence'
@@ -280,4 +282,19 @@ test('a bridge whose role is undecided drops the oldest of more than 1,000 comma
   for (let i = 0; i < 1_100; i += 1) add(String(i))
   buffer.flush()
   expect([ran.length, ran[0], ran[1], ran.at(-1)]).toEqual([1_000, 'retained', '101', '1099'])
+})
+
+test('a bridge whose role is undecided keeps no more of a long command than shows that it is too long', () => {
+  const buffer = new StartupBuffer(new FakeClock())
+  const received: Message[] = []
+  const dispatcher = { receive: (message: Message) => received.push(message) }
+  const packet = Buffer.alloc(4 * MAX_PAYLOAD_BYTES, 'x')
+  const message = { topic: 't', retain: true, dup: false, qos: 1, receivedAt: 0, connection: 1 } as const
+  for (const bytes of [packet.length, 2]) buffer.keep({ ...message, payload: packet.subarray(0, bytes) }, dispatcher)
+  packet.fill('y')
+  buffer.flush()
+  const [long = Buffer.of(), short = Buffer.of()] = received.map(({ payload }) => payload)
+  expect(long.buffer.byteLength).toBeLessThan(2 * MAX_PAYLOAD_BYTES)
+  expect(() => decodeText(long)).toThrow('Expected at most')
+  expect(short.toString()).toBe('xx')
 })
