@@ -61,9 +61,9 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Returns `false` if the message was dropped. */
-  take(message: Message): boolean {
-    if (this.#queue.size === 0 && this.#hasRoom()) {
+  /** Passes on an urgent message immediately, ahead of the queue. Returns `false` if the message was dropped. */
+  take(message: Message, isUrgent = false): boolean {
+    if (isUrgent || (this.#queue.size === 0 && this.#hasRoom())) {
       this.#deliver(message)
       return true
     }

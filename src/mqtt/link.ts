@@ -330,7 +330,8 @@ export class MqttLink implements AsyncDisposable {
       if (payload.length === 0 && this.#echoes.isClearingEcho(topic, receivedAt)) return
       if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
-      if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
+      const isUrgent = topic === this.#options.urgentTopic
+      if (!this.#inboundQueue.take(message, isUrgent)) this.#journal.dropped('commands')
     } else if (this.#firstRead !== undefined) this.#firstRead.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     else if (retain || !isTransient) this.#live(topic, payload.toString())
