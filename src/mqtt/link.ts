@@ -57,7 +57,8 @@ export class MqttLink implements AsyncDisposable {
     this.#redact = redact
     this.#parts = parts
     this.#journal = journal
-    this.#retained = new Retained(order, options.delaysOnline, redact, options.clearIfTooLarge)
+    this.#isCommand = topicMatcher(options.subscriptions)
+    this.#retained = new Retained(order, options.delaysOnline, redact, options.clearIfTooLarge, this.#isCommand)
     this.#events = new Outbox(order, false)
     this.#answers = new Outbox(order, true)
     const deliver = (message: Message) => {
@@ -69,7 +70,6 @@ export class MqttLink implements AsyncDisposable {
     }
     this.#inboundQueue = new InboundQueue(this.#answers, deliver, () => this.#connection?.acknowledge())
     const { watchedFilters = [], transientFilters = [] } = options
-    this.#isCommand = topicMatcher(options.subscriptions)
     this.#isTransient = topicMatcher(transientFilters)
     const isWatched = topicMatcher([...watchedFilters, ...transientFilters])
     this.#echoes = echoFilter(clock, this.#retained, this.#isCommand, isWatched)
@@ -328,7 +328,6 @@ export class MqttLink implements AsyncDisposable {
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
       if (payload.length === 0 && this.#echoes.isClearingEcho(topic, receivedAt)) return
-      if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       const isUrgent = topic === this.#options.urgentTopic
       if (!this.#inboundQueue.take(message, isUrgent)) this.#journal.dropped('commands')
