@@ -387,8 +387,8 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.isClosed = this.contested
     this.#presence.stop()
-    // Allow the link to publish `offline`, because no other bridge will publish it.
-    if (this.role === 'undecided') this.#link.setWriting(true)
+    // Publish `offline` if no other bridge does so. A bridge that has never been active has not published `online`.
+    if (this.role === 'undecided' && this.#wasActive && !this.contested) this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }
 
