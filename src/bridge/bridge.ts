@@ -74,7 +74,7 @@ export class Bridge {
     // Publish nothing until it is known whether another bridge is active.
     link.setWriting(false)
     const { discovery } = live.value
-    this.#early = new StartupBuffer(clock)
+    this.#early = new StartupBuffer(clock, link)
     this.#updates = new AppUpdates(clock)
     const table = rowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',

@@ -178,6 +178,13 @@ export class MqttLink implements AsyncDisposable {
     if (!options?.isAnswer) this.#handlers?.observer?.sent(topic, redacted)
   }
 
+  /** Records that a command or an event was dropped that did not wait in the link. */
+  dropped(kind: 'commands' | 'events'): void {
+    if (kind === 'commands') this.#inboundQueue.dropped += 1
+    else this.#events.dropped += 1
+    this.#journal.dropped(kind)
+  }
+
   /**
    * Clears messages that were read back, are not held, and for which `owned` returns `true`. `owned` receives '' as the
    * payload if too much was read back to keep the payloads. Returns the number of cleared messages.

@@ -127,4 +127,12 @@ describe.skipIf(mosquittoPath === undefined)('a bridge that is still reading the
     expect(observer.texts('hub2mqtt/bridge/info')).toHaveLength(infos)
     expect(observer.seen.filter(({ topic }) => topic.includes('attic'))).toEqual([])
   })
+
+  test('logs that it drops commands if more than 1,000 arrive', async () => {
+    await using world = await open()
+    const bridge = world.startBridge(BLIND)
+    await until('the probe', () => probes(world) > 0)
+    for (let i = 0; i <= 1_000; i += 1) await world.observer.publish('hub2mqtt/bridge/cmd/ping', '', { qos: 0 })
+    await bridge.untilLine('dropping commands')
+  })
 })

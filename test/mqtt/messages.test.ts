@@ -77,6 +77,12 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.messages.map(({ topic }) => topic)).toEqual(['b/urgent'])
   })
 
+  test('commands and events that were dropped before the link are counted and logged like its own', ({ bridge }) => {
+    for (const kind of ['commands', 'events', 'commands'] as const) bridge.link.dropped(kind)
+    expect(bridge.link.status().dropped).toBe(3)
+    expect(bridge.log.loud.map((line) => line.split(':')[0])).toEqual(['dropping commands', 'dropping events'])
+  })
+
   test('an exception in a handler affects neither the connection nor the next commands', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })
