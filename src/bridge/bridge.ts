@@ -74,7 +74,7 @@ export class Bridge {
     // Publish nothing until it is known whether another bridge is active.
     link.setWriting(false)
     const { discovery } = live.value
-    this.#early = new StartupBuffer(clock)
+    this.#early = new StartupBuffer(clock, link)
     this.#updates = new AppUpdates(clock)
     const table = rowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
@@ -139,8 +139,8 @@ export class Bridge {
         const { birth_topic } = live.value.discovery
         if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
-        // A late command is refused, not dropped: it needs an answer and, if it is retained, must be cleared.
-        else this.#early.run(() => this.#dispatcher.receive(message), Number.POSITIVE_INFINITY, message.retain)
+        else if (this.#early.role === 'active') this.#dispatcher.receive(message)
+        else this.#early.keep(message, this.#dispatcher)
       },
       onStartOver: () => {
         this.#startingOver = true
@@ -387,8 +387,8 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.isClosed = this.contested
     this.#presence.stop()
-    // Allow the link to publish `offline`, because no other bridge will publish it.
-    if (this.role === 'undecided') this.#link.setWriting(true)
+    // Publish `offline` if no other bridge does so. A bridge that has never been active has not published `online`.
+    if (this.role === 'undecided' && this.#wasActive && !this.contested) this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }
 

@@ -102,6 +102,8 @@ export function linkOptions(
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
+    // Other bridges wait only a second for an answer.
+    urgentTopic: topics.of('bridgePresence', {}),
     retainedFilters: filters,
     watchedFilters: filters,
     transientFilters: topics.transientFilters,

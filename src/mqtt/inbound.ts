@@ -61,9 +61,9 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Returns `false` if the message was dropped. */
-  take(message: Message): boolean {
-    if (this.#queue.size === 0 && this.#hasRoom()) {
+  /** Passes on an urgent message immediately, ahead of the queue. Returns `false` if the message was dropped. */
+  take(message: Message, isUrgent = false): boolean {
+    if (isUrgent || (this.#queue.size === 0 && this.#hasRoom())) {
       this.#deliver(message)
       return true
     }
@@ -73,7 +73,7 @@ export class InboundQueue {
     }
     // Copy the payload, because a view would keep the whole network buffer in memory.
     this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
-    this.#bytes += message.payload.length
+    this.#bytes += sizeOf(message)
     this.isFull = this.#exceeds(1)
     this.resume()
     return true
@@ -92,7 +92,7 @@ export class InboundQueue {
     for (let count = 0; count < AT_ONCE && this.#hasRoom(); count += 1) {
       const message = this.#queue.shift()
       if (message === undefined) break
-      this.#bytes -= message.payload.length
+      this.#bytes -= sizeOf(message)
       this.#deliver(message)
     }
     this.isFull = this.#exceeds(1)
@@ -109,6 +109,10 @@ export class InboundQueue {
     return this.#queue.size >= factor * messages || this.#bytes >= factor * bytes
   }
 }
+
+/** Returns an approximate size, because clients choose all of these parts. */
+const sizeOf = ({ topic, payload, responseTopic = '', correlationData }: Message) =>
+  topic.length + payload.length + responseTopic.length + (correlationData?.length ?? 0)
 
 /** How long to wait for an echo. A broker that discards the publish sends no echo. */
 const ECHO_MS = 5_000

@@ -57,7 +57,8 @@ export class MqttLink implements AsyncDisposable {
     this.#redact = redact
     this.#parts = parts
     this.#journal = journal
-    this.#retained = new Retained(order, options.delaysOnline, redact, options.clearIfTooLarge)
+    this.#isCommand = topicMatcher(options.subscriptions)
+    this.#retained = new Retained(order, options.delaysOnline, redact, options.clearIfTooLarge, this.#isCommand)
     this.#events = new Outbox(order, false)
     this.#answers = new Outbox(order, true)
     const deliver = (message: Message) => {
@@ -69,7 +70,6 @@ export class MqttLink implements AsyncDisposable {
     }
     this.#inboundQueue = new InboundQueue(this.#answers, deliver, () => this.#connection?.acknowledge())
     const { watchedFilters = [], transientFilters = [] } = options
-    this.#isCommand = topicMatcher(options.subscriptions)
     this.#isTransient = topicMatcher(transientFilters)
     const isWatched = topicMatcher([...watchedFilters, ...transientFilters])
     this.#echoes = echoFilter(clock, this.#retained, this.#isCommand, isWatched)
@@ -176,6 +176,13 @@ export class MqttLink implements AsyncDisposable {
     if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
     if (!options?.isAnswer) this.#handlers?.observer?.sent(topic, redacted)
+  }
+
+  /** Records that a command or an event was dropped that did not wait in the link. */
+  dropped(kind: 'commands' | 'events'): void {
+    if (kind === 'commands') this.#inboundQueue.dropped += 1
+    else this.#events.dropped += 1
+    this.#journal.dropped(kind)
   }
 
   /**
@@ -328,9 +335,9 @@ export class MqttLink implements AsyncDisposable {
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
       if (payload.length === 0 && this.#echoes.isClearingEcho(topic, receivedAt)) return
-      if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
-      if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
+      const isUrgent = topic === this.#options.urgentTopic
+      if (!this.#inboundQueue.take(message, isUrgent)) this.#journal.dropped('commands')
     } else if (this.#firstRead !== undefined) this.#firstRead.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     else if (retain || !isTransient) this.#live(topic, payload.toString())

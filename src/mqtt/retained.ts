@@ -66,6 +66,7 @@ export class Retained {
   readonly #delaysOnline: (topic: string) => boolean
   readonly #redact: Redact
   readonly #clearIfTooLarge: (topic: string) => boolean
+  readonly #isCommand: (topic: string) => boolean
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
@@ -74,17 +75,22 @@ export class Retained {
   /** Topics that were cleared on this connection without being read back. They need not be cleared again. */
   readonly #cleared = new Set<string>()
 
-  /** @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted */
+  /**
+   * @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted
+   * @param isCommand returns whether other clients publish on the topic, so that it must be cleared each time
+   */
   constructor(
     order: Order,
     delaysOnline: (topic: string) => boolean = () => true,
     redact: Redact = (text) => text,
     clearIfTooLarge: (topic: string) => boolean = () => false,
+    isCommand: (topic: string) => boolean = () => false,
   ) {
     this.#order = order
     this.#delaysOnline = delaysOnline
     this.#redact = redact
     this.#clearIfTooLarge = clearIfTooLarge
+    this.#isCommand = isCommand
   }
 
   get waiting(): number {
@@ -280,11 +286,6 @@ export class Retained {
     dropText(entry)
   }
 
-  /** Records another client's publish on a topic that is not held, because the broker may have a message again. */
-  published(topic: string): void {
-    this.#cleared.delete(topic)
-  }
-
   concerns(topic: string): boolean {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
@@ -356,7 +357,7 @@ export class Retained {
     if (entry.released) return
     if (entry.wanted !== null || entry.held !== null || entry.sent !== undefined) return
     this.#entries.delete(entry.topic)
-    if (!this.#isReadBack(entry.topic)) this.#cleared.add(entry.topic)
+    if (!this.#isReadBack(entry.topic) && !this.#isCommand(entry.topic)) this.#cleared.add(entry.topic)
   }
 
   #unblock(entry: Entry): void {

@@ -47,6 +47,8 @@ export interface LinkOptions extends BrokerOptions {
   readonly probeTopic: string
   /** Filters of commands; their messages go to `onMessage`. */
   readonly subscriptions: readonly string[]
+  /** One of `subscriptions`, a topic whose messages do not wait behind commands (default: none). */
+  readonly urgentTopic?: string | undefined
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly retainedFilters: readonly string[]
   /** The `retainedFilters` that stay subscribed. Publishes by other clients on these are passed to `onTouched`. */

@@ -99,3 +99,40 @@ test.skipIf(mosquittoPath === undefined).concurrent.for(Object.entries(ABSENCES)
     expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
   },
 )
+
+describe.skipIf(mosquittoPath === undefined)('a bridge that is still reading the retained messages', () => {
+  const BLIND = { MQTT_USERNAME: 'blind', MQTT_PASSWORD: 'b' }
+  const probes = ({ observer }: World<BridgeProcess>) => observer.texts('hub2mqtt/bridge/probe').length
+
+  /** Opens a world in which a bridge with the login `BLIND` waits half a minute for its own probe. */
+  async function open() {
+    const acl = ['user all', 'topic readwrite #', 'user blind', 'topic write #', 'topic read hub2mqtt/bridge/cmd/#']
+    const broker = await Mosquitto.start({ users: { all: 'a', blind: 'b' }, acl })
+    const env = { MQTT_USERNAME: 'all', MQTT_PASSWORD: 'a' }
+    return await World.open(run, { broker, observer: { username: 'all', password: 'a' }, env })
+  }
+
+  test('publishes no retained message if it is stopped, because another bridge may be active', async () => {
+    await using world = await open()
+    const { observer } = world
+    world.startBridge()
+    await world.ready()
+    await until('its info', () => observer.last('hub2mqtt/bridge/info'))
+    const [infos, before] = [observer.texts('hub2mqtt/bridge/info').length, probes(world)]
+    await using second = run({ ...world.env, ...BLIND, HUB_NAME: 'attic' })
+    await until('the probe', () => probes(world) > before)
+    await second.stop()
+    expect((await world.request('bridge/cmd/ping')).ok).toBe(true)
+    expect(observer.texts(STATE)).toEqual(['online'])
+    expect(observer.texts('hub2mqtt/bridge/info')).toHaveLength(infos)
+    expect(observer.seen.filter(({ topic }) => topic.includes('attic'))).toEqual([])
+  })
+
+  test('logs that it drops commands if more than 1,000 arrive', async () => {
+    await using world = await open()
+    const bridge = world.startBridge(BLIND)
+    await until('the probe', () => probes(world) > 0)
+    for (let i = 0; i <= 1_000; i += 1) await world.observer.publish('hub2mqtt/bridge/cmd/ping', '', { qos: 0 })
+    await bridge.untilLine('dropping commands')
+  })
+})

@@ -137,6 +137,19 @@ test.concurrent('a bridge on standby that was cut off with the active one takes 
   expect(seconds).toBeLessThan(150)
 })
 
+test.concurrent('a bridge notices another one at once, even while commands wait because the broker takes no answers', async ({
+  world,
+}) => {
+  await using proxy = await TcpProxy.to(world.broker.port)
+  const { observer } = world
+  await world.restartUntilReady({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
+  proxy.swallow('up')
+  // The broker waits for no acknowledgement of commands with QoS 0.
+  for (let i = 0; i < 2_000; i += 1) void observer.publish('hub2mqtt/bridge/cmd/ping', '', { qos: 0 })
+  await observer.publish(PRESENCE, JSON.stringify({ instance: 'another', started_at: new Date().toISOString() }))
+  await until('the bridge to notice', () => complaints(world.bridge).length > 0)
+})
+
 // Not concurrent with other tests, because the second bridge must be online within a second after the goodbye.
 test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)

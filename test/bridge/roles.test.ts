@@ -2,6 +2,8 @@ import pino from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Presence } from '../../src/bridge/presence.ts'
 import { StartupBuffer } from '../../src/bridge/startup-buffer.ts'
+import { decodeText, MAX_PAYLOAD_BYTES } from '../../src/contract/payload.ts'
+import type { Message } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const TOPIC = 'b/bridge/presence'
@@ -260,9 +262,10 @@ describe('an active bridge', () => {
   })
 })
 
-test('a bridge whose role was undecided for more than a minute drops what is outdated, but no command', async () => {
+test('a bridge whose role was undecided for more than a minute drops and counts what is outdated, but no command', async () => {
   const clock = new FakeClock()
-  const buffer = new StartupBuffer(clock)
+  const drops: string[] = []
+  const buffer = new StartupBuffer(clock, { dropped: (kind) => drops.push(kind) })
   const ran: string[] = []
   buffer.run(() => ran.push('old event'))
   buffer.run(() => ran.push('old command'), Number.POSITIVE_INFINITY)
@@ -270,14 +273,32 @@ test('a bridge whose role was undecided for more than a minute drops what is out
   buffer.run(() => ran.push('event'))
   buffer.flush()
   expect(ran).toEqual(['old command', 'event'])
+  expect(drops).toEqual(['events'])
 })
 
-test('a bridge whose role is undecided drops the oldest of more than 1,000 commands, but no retained one', () => {
-  const buffer = new StartupBuffer(new FakeClock())
+test('a bridge whose role is undecided drops and counts the oldest of more than 1,000 commands, but no retained one', () => {
+  const drops: string[] = []
+  const buffer = new StartupBuffer(new FakeClock(), { dropped: (kind) => drops.push(kind) })
   const ran: string[] = []
   const add = (name: string, retained = false) => buffer.run(() => ran.push(name), Number.POSITIVE_INFINITY, retained)
   add('retained', true)
   for (let i = 0; i < 1_100; i += 1) add(String(i))
   buffer.flush()
   expect([ran.length, ran[0], ran[1], ran.at(-1)]).toEqual([1_000, 'retained', '101', '1099'])
+  expect(drops).toEqual(Array(101).fill('commands'))
+})
+
+test('a bridge whose role is undecided keeps no more of a long command than shows that it is too long', () => {
+  const buffer = new StartupBuffer(new FakeClock(), { dropped: () => undefined })
+  const received: Message[] = []
+  const dispatcher = { receive: (message: Message) => received.push(message) }
+  const packet = Buffer.alloc(4 * MAX_PAYLOAD_BYTES, 'x')
+  const message = { topic: 't', retain: true, dup: false, qos: 1, receivedAt: 0, connection: 1 } as const
+  for (const bytes of [packet.length, 2]) buffer.keep({ ...message, payload: packet.subarray(0, bytes) }, dispatcher)
+  packet.fill('y')
+  buffer.flush()
+  const [long = Buffer.of(), short = Buffer.of()] = received.map(({ payload }) => payload)
+  expect(long.buffer.byteLength).toBeLessThan(2 * MAX_PAYLOAD_BYTES)
+  expect(() => decodeText(long)).toThrow('Expected at most')
+  expect(short.toString()).toBe('xx')
 })

@@ -276,6 +276,33 @@ describe('the inbound queue', () => {
     expect(taken.filter(Boolean)).toHaveLength(15)
     expect(intake.dropped).toBe(5)
   })
+
+  test('counts the bytes of topics, response topics and correlation data too, until it has delivered them', async () => {
+    const text = 'x'.repeat(99)
+    const { topic, ...empty } = { ...message(''), payload: Buffer.of() }
+    const large = [
+      { ...empty, topic: text },
+      { ...empty, topic, responseTopic: text },
+      { ...empty, topic, correlationData: Buffer.from(text) },
+    ]
+    for (const one of large) {
+      const answers = { waiting: 1_000, bytes: 0 }
+      const drained = Promise.withResolvers<void>()
+      const intake = new InboundQueue(answers, () => undefined, drained.resolve, { messages: 10, bytes: 100 })
+      intake.take(one)
+      expect(intake.isFull).toBe(false)
+      intake.take(message('y'))
+      expect(intake.isFull).toBe(true)
+      answers.waiting = 0
+      intake.resume()
+      await drained.promise
+      for (let i = 0; i < 2; i += 1) {
+        answers.waiting = 1_000
+        intake.take(one)
+        expect(intake.isFull).toBe(i === 1)
+      }
+    }
+  })
 })
 
 describe('the delays between connections', () => {

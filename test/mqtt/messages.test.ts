@@ -61,6 +61,28 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     },
   )
 
+  test('an urgent message arrives at once, while commands wait because the broker takes no answers', async ({
+    proxy,
+    observer,
+  }) => {
+    const subscriptions = ['b/+/cmd/+', 'b/urgent']
+    const url = `mqtt://127.0.0.1:${proxy.port}`
+    await using bridge = startLink({ url, subscriptions, urgentTopic: 'b/urgent' })
+    await settled(bridge)
+    proxy.swallow('up')
+    for (let i = 0; i < 2_000; i += 1) bridge.link.send('b/app/result/x', 'x', { isAnswer: true })
+    await observer.publish('b/app/cmd/x', '')
+    await observer.publish('b/urgent', 'now')
+    await until('the message', () => bridge.messages.length > 0)
+    expect(bridge.messages.map(({ topic }) => topic)).toEqual(['b/urgent'])
+  })
+
+  test('commands and events that were dropped before the link are counted and logged like its own', ({ bridge }) => {
+    for (const kind of ['commands', 'events', 'commands'] as const) bridge.link.dropped(kind)
+    expect(bridge.link.status().dropped).toBe(3)
+    expect(bridge.log.loud.map((line) => line.split(':')[0])).toEqual(['dropping commands', 'dropping events'])
+  })
+
   test('an exception in a handler affects neither the connection nor the next commands', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })

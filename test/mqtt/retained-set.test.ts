@@ -182,11 +182,18 @@ describe('a held message', () => {
     set.hold('a', '1')
     expect(flush()).toEqual(['a=1'])
     expect(rounds()).toEqual([['a=null'], [], []])
-    set.published('a')
-    expect(rounds()).toEqual([['a=null'], [], []])
     set.forget()
     set.settle(none)
     expect(rounds()).toEqual([['a=null'], [], []])
+  })
+
+  test('is cleared each time if it is a command, and then not remembered, because clients can use any number of topics', () => {
+    set = new Retained(order, undefined, undefined, undefined, (topic) => topic === 'command')
+    set.settle(none)
+    for (let i = 0; i < 2; i += 1) {
+      expect(set.hold('command', null)).toBe(true)
+      expect(flush()).toEqual(['command=null'])
+    }
   })
 
   test('is sent again on request, unless its topic is cleared', () => {
