@@ -52,6 +52,8 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
+  /** The permitted commands, cached with the data that determines them, which changes much less often than apps. */
+  #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
   /** The id of the hub that the broker's data describes; `undefined` after the comparison with the actual id. */
@@ -164,7 +166,7 @@ export class HubState {
     const { status, apps } = this.#hub
     this.#rows.set({
       status,
-      commands: availableCommands(this.#hub, policyOf(this.#options.live.value)),
+      commands: this.#commands(),
       counts: countsOf(apps.all),
       complete: apps.complete,
       needsAttention: guardian.attentionOf(this.#name),
@@ -222,6 +224,16 @@ export class HubState {
     const hubData = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
     for (const app of this.#evidence.appsChanged(changes, hubData, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
+  }
+
+  #commands(): readonly string[] {
+    const policy = policyOf(this.#options.live.value)
+    const { scopes, missing } = this.#hub.status
+    const from = [policy, scopes, missing]
+    if (!this.#permitted?.from.every((one, i) => one === from[i])) {
+      this.#permitted = { from, commands: availableCommands(this.#hub, policy) }
+    }
+    return this.#permitted.commands
   }
 
   /** Discards the broker's data if it describes a different hub that had this name before. */
