@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { begin, emulate, KEY } from '../web/setup/house.ts'
@@ -15,7 +16,6 @@ describe.runIf(canBrowse)('the setup page', () => {
     const hub = await emulate()
     const { url } = await start(true)
     const page = await visit(url)
-    await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
     await page.getByText('and starts immediately').waitFor()
     await page.getByLabel('Address of the hub').fill(new URL(hub.url).host)
     await page.getByLabel('API key').fill('wrong')
@@ -41,6 +41,37 @@ describe.runIf(canBrowse)('the setup page', () => {
     await page.getByRole('button', { name: 'Go to the apps' }).click()
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
   })
+
+  test.each([
+    ['has not answered', undefined],
+    ['has failed', { status: 500, json: { error: { code: 'failed', message: 'It failed.' } } }],
+  ])(
+    'never replaces a configured broker that it does not know: while the request for it %s, nothing can be saved',
+    async (_, failure) => {
+      const address = 'mqtt://127.0.0.1:1'
+      const { daemon, ask } = await begin({ file: `mqtt: { url: "${address}", username: me, password: secret-one }\n` })
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      const prepare = (page: Page) =>
+        page.route('**/api/setup', async (route) => {
+          if (failure !== undefined) return await route.fulfill(failure)
+          await held
+          await route.continue()
+        })
+      const page = await visit(await daemon.page(), { prepare })
+      await page.getByLabel('Address of the hub').fill('http://127.0.0.1:1')
+      await page.getByLabel('API key').fill(KEY)
+      const reason = failure === undefined ? 'Looking for hubs in your network' : 'It failed.'
+      const save = page.getByRole('button', { name: `Save and start (${reason}` })
+      await save.click({ force: true })
+      await save.waitFor()
+      expect(await page.getByLabel('Use an existing broker').count()).toBe(0)
+      expect((await ask('api/session')).answer).toMatchObject({ setup: true })
+      release()
+      if (failure !== undefined) return
+      await page.getByRole('button', { name: 'Save and start', exact: true }).waitFor()
+      expect(await page.getByLabel('Address of the broker').inputValue()).toBe(address)
+    },
+  )
 
   test('is for the user who started hub2mqtt: others see how to get access', async () => {
     const { open } = await start(true)
