@@ -1,12 +1,14 @@
 import type { Page } from 'playwright-core'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { variables } from '../support/bridge.ts'
+import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { begin, emulate, KEY } from '../web/setup/house.ts'
 import { canBrowse, expectAccessible, visit } from './support/browser.ts'
 
 /** Starts a daemon without a configuration, in a separate process. */
-async function start(isNamed: boolean) {
-  const { daemon, port } = await begin(isNamed ? {} : { file: null })
+async function start() {
+  const { daemon, port } = await begin()
   return { url: await daemon.page(), open: `http://127.0.0.1:${port}/` }
 }
 
@@ -14,7 +16,7 @@ describe.runIf(canBrowse)('the setup page', () => {
   test('leads from two addresses, with or without http://, and a key to the apps, and shows the result of a test only as long as the fields are unchanged', async () => {
     await using broker = await Mosquitto.start({ users: { bridge: 'right' } })
     const hub = await emulate()
-    const { url } = await start(true)
+    const { url } = await start()
     const page = await visit(url)
     await page.getByText('and starts immediately').waitFor()
     await page.getByLabel('Address of the hub').fill(new URL(hub.url).host)
@@ -74,17 +76,17 @@ describe.runIf(canBrowse)('the setup page', () => {
   )
 
   test('is for the user who started hub2mqtt: others see how to get access', async () => {
-    const { open } = await start(true)
+    const { open } = await start()
     const page = await visit(open)
     await page.getByText('open the address that hub2mqtt printed').waitFor()
     expect(await page.getByRole('textbox').count()).toBe(0)
     await expectAccessible(page)
   })
 
-  test('explains what to do if there is no file to write', async () => {
+  test('explains what to do if there is no file to write, keeps that in view during the restart, and then opens the apps', async () => {
     const hub = await emulate()
-    const { url } = await start(false)
-    const page = await visit(url)
+    const { daemon, request } = await begin({ file: null })
+    const page = await visit(await daemon.page())
     await page.getByText('cannot write the configuration').waitFor()
     await page.getByLabel('Address of the hub').fill(hub.url)
     await page.getByLabel('API key').fill(KEY)
@@ -92,5 +94,11 @@ describe.runIf(canBrowse)('the setup page', () => {
     await page.getByText(`HUB2MQTT_HUB_URL=${hub.url}`).waitFor()
     await page.getByText('Then restart hub2mqtt').waitFor()
     await expectAccessible(page)
+    await daemon.stop()
+    await page.waitForEvent('requestfailed', (failed) => failed.url().endsWith('/api/session'))
+    await page.getByText('Then restart hub2mqtt').waitFor()
+    const next = new BridgeProcess({ env: { ...request.env, ...variables({ HUB_URL: hub.url, HUB_API_KEY: KEY }) } })
+    onTestFinished(() => next.stop())
+    await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
   })
 })

@@ -4,7 +4,7 @@ import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../.
 import { api, type Result } from '../api.ts'
 import { Action, Alert, Card, Copy, Json, set, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
-import { open } from '../session.ts'
+import { open, openAfterSetup } from '../session.ts'
 import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
@@ -231,6 +231,9 @@ function Test({ label, ready, test }: { label: string; ready: boolean; test: () 
 
 function Done({ done: { written, lines } }: { readonly done: SetupDone }) {
   const title = written === null ? text.done.lines : text.done.written({ path: written })
+  useEffect(() => {
+    if (written === null) void openAfterSetup()
+  }, [])
   return (
     <main class="setup">
       <h1>{written === null ? text.done.almost : text.done.title}</h1>
