@@ -137,8 +137,7 @@ export async function run(options: RunOptions): Promise<void> {
     followRole()
   })
   options.onReload(live.reload)
-  const { hubs_dir: folder } = config
-  if (folder !== null) void watchFolder({ folder, readAt: options.readAt }, live.reload, clock, signal)
+  void watchFolder({ folder: () => live.value.hubs_dir, readAt: options.readAt }, live.reload, clock, signal)
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
   await health.watch(signal)

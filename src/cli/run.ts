@@ -39,6 +39,8 @@ export async function daemon(
   if (signal.aborted) return exitCodes.ok.code
   const loaded = sessions === undefined ? result.loaded : loadConfig(request)
   const { secrets, warnings, fileIsEmpty } = loaded
+  // After a first run, the file may set another level than the configuration with which the log was created.
+  log.setLevel(loaded.config.log.level)
   for (const secret of secrets) log.addSecret(secret)
   const hubs = Object.keys(loaded.config.hubs).length
   limitHeap(hubs)

@@ -50,20 +50,21 @@ export const CHECK_MS = 10_000
 
 /**
  * Watches a folder. Also reports changes since `readAt` (epoch milliseconds, like file times; default: now).
+ * @param folder called at each check, because a reload may name another folder or none (`null`)
  * @param onChange returns whether the change was applied. If not, it is called again at each check, because the cause
  *   may be outside the folder: the file of a secret may still be missing, or the mode of a file may be wrong
  */
 export async function watchFolder(
-  { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
+  { folder, readAt = Number.POSITIVE_INFINITY }: { folder: () => string | null; readonly readAt?: number | undefined },
   onChange: (isRetry: boolean) => boolean,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  let last = await readStamps(folder)
+  let last = await readStamps(folder())
   let isRefused = last.changedAt > readAt && !signal.aborted && !onChange(false)
   for (;;) {
     await sleep(clock, CHECK_MS, signal)
-    const now = await readStamps(folder)
+    const now = await readStamps(folder())
     if (signal.aborted) return
     const isRetry = now.stamps === last.stamps
     if (!isRetry || isRefused) isRefused = !onChange(isRetry)
@@ -71,8 +72,9 @@ export async function watchFolder(
   }
 }
 
-async function readStamps(folder: string) {
+async function readStamps(folder: string | null) {
   try {
+    if (folder === null) return { stamps: '', changedAt: 0 }
     // Adding or removing a file also changes the folder's modification time.
     const { mtimeMs } = await stat(folder)
     const paths = hubFilesIn(await readdir(folder)).map((name) => join(folder, name))

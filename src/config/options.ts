@@ -167,7 +167,7 @@ const otherOptions = defineOptions({
   ),
   ...httpOptions,
   ...pageOptions,
-  hubs_dir: file('folder', '/etc/hub2mqtt/hubs').doc(
+  hubs_dir: option(addresses.path, { opens: 'folder', example: '/etc/hub2mqtt/hubs', live: true }).doc(
     'Folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, which contains the options of the hub at the top level. The folder is checked every ten seconds: a hub is added or removed when its file is.',
   ),
   'log.level': option(choice(LOG_LEVELS), { default: 'info', live: true }).doc('The lowest level that is logged.'),

@@ -87,6 +87,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await until('the new level', async () => (await level.inputValue()) === 'trace')
     await level.selectOption('info')
     await page.getByText(/Log level: done/).waitFor()
+    await until('the level in the list', async () => (await level.inputValue()) === 'info')
     const log = async () => await (await fetch(`${house.url}api/log`, { headers })).text()
     await until('the level of the daemon', async () => (await log()).includes(',"level":"info"'))
     await page.getByRole('button', { name: 'Refresh' }).click()
@@ -95,6 +96,17 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await page.keyboard.press('Enter')
     await page.getByText(/home – Speak: done/).waitFor()
     expect(house.hub().spoken).toEqual(['Dinner is ready'])
+  })
+
+  test('shows the log level that applies, not one that was refused', async () => {
+    const { page } = await start('#/bridge')
+    const level = page.getByRole('combobox', { name: 'Log level' })
+    await until('the configured level', async () => (await level.inputValue()) === 'info')
+    const error = { code: 'busy', message: 'Not now.' }
+    await page.route('**/log-level', (route) => route.fulfill({ status: 503, json: { error } }))
+    await level.selectOption('trace')
+    await page.getByText(/Not now/).waitFor()
+    expect(await level.inputValue()).toBe('info')
   })
 
   test('shows the configuration without its secrets, and the findings of the doctor', async () => {

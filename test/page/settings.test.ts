@@ -233,12 +233,31 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await set(page, 'name', 'Sun')
     const line = lineOf(page, 'name')
     await line.locator('.bad-text:not(:empty)').waitFor()
-    await line.getByText('The value may or may not have been changed.').waitFor()
+    await line.getByText('The current value is not known.').waitFor()
     await line.locator('.value').getByText('unknown').waitFor()
     await line.getByRole('button', { name: 'Read again' }).click()
     await line.locator('.value').getByText('Lamp').waitFor()
     await line.locator('.bad-text:not(:empty)').waitFor({ state: 'detached' })
     expect(await field(page, 'name').inputValue()).toBe('Sun')
+  })
+
+  test('is unknown, not its former value, if it cannot be read after a change, until it is read again', async () => {
+    const { house, page } = await start()
+    await edit(page, 'name')
+    await field(page, 'name').fill('Sun')
+    // The command succeeds and then makes reading fail.
+    await page.route('**/set-setting', async (route) => {
+      const response = await route.fetch()
+      house.hub().behave('answer-status', { operation: 'getAppSettings', status: 500 })
+      await route.fulfill({ response })
+    })
+    await save(page)
+    await done(page, 'name')
+    const line = lineOf(page, 'name')
+    await line.locator('.value').getByText('unknown').waitFor()
+    house.hub().behaveWell()
+    await line.getByRole('button', { name: 'Read again' }).click()
+    await line.locator('.value').getByText('Sun').waitFor()
   })
 
   test('keeps the typed text while the daemon is offline', async () => {

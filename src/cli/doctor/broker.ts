@@ -3,6 +3,7 @@ import type { IPublishPacket } from 'mqtt'
 import { type Clock, within } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
 import { brokerAccess, brokerUrls } from '../../config/broker.ts'
+import { readFailure } from '../../config/file.ts'
 import type { Config } from '../../config/options.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { shownUrl } from '../../mqtt/addresses.ts'
@@ -22,6 +23,13 @@ const ARRIVAL_MS = 5_000
 export async function examineBroker(config: Config, clock: Clock): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
   if (urls.length === 0) return [note('embedded; it chooses its port when it starts')]
+  try {
+    brokerAccess(config.mqtt, urls)
+  } catch (error) {
+    // The files could be read when the configuration was loaded. A running bridge keeps what it has read.
+    const files = 'a file of mqtt.ca_file, mqtt.cert_file or mqtt.key_file'
+    return [problem(`${files} can no longer be read: ${readFailure(error)}`, 'restore the file or its permissions')]
+  }
   const findings: Finding[] = []
   for (const url of urls) findings.push(...(await examineAddress(url, config, clock)))
   return [...findings, ...(await examineSharing(urls, config, clock))]

@@ -1,5 +1,8 @@
+import { rmSync } from 'node:fs'
+import { rootCertificates } from 'node:tls'
 import { test as base, describe, expect } from 'vitest'
-import { lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { examine, lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
 import { about } from '../../../src/cli/doctor/finding.ts'
 import { LEADER, ownerOf } from '../../../src/cluster/fleet.ts'
 import type { EmulatedHub } from '../../../src/emulator/hub.ts'
@@ -8,6 +11,7 @@ import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
+import { temporaryFile } from '../../support/temporary-file.ts'
 import { closeAtEnd, configured, embedded, emulate, KEY, open, say } from './support.ts'
 
 closeAtEnd()
@@ -57,6 +61,21 @@ describe.concurrent('doctor', () => {
     expect(problems).toEqual([expect.stringContaining('no connection to mqtt://no-such.invalid')])
     expect(report).toMatch(/<broker>.*<broker 2>.*<broker 3>/s)
     expect(report).not.toMatch(/localhost|no-such/)
+  })
+
+  test('reports a certificate that can no longer be read as a problem of the broker, and tests the hubs as usual', async ({
+    hub,
+  }) => {
+    const ca = await temporaryFile(open, 'ca.pem', rootCertificates[0] ?? '')
+    const loaded = configured({ HUB_URL: hub.url, MQTT_URL: 'mqtts://127.0.0.1:1', MQTT_CA_FILE: ca })
+    rmSync(ca)
+    const lines = (await Array.fromAsync(examine({ ...loaded, clock: systemClock }))).map(lineOf)
+    expect(lines.filter((line) => line.startsWith('problem'))).toEqual([
+      expect.stringMatching(
+        /^problem {2}broker: .*mqtt\.ca_file.* no longer be read: there is no such file\n.*restore/,
+      ),
+    ])
+    expect(lines).toContainEqual(expect.stringContaining('the API key is accepted'))
   })
 
   test('detects addresses of independent brokers', async ({ hub }) => {

@@ -40,6 +40,7 @@ async function hubsIn(fleet: Fleet) {
   const { path } = fleet.use(await mkdtempDisposable(join(tmpdir(), 'hubs-')))
   const fileOf = (name: string) => join(path, `${name}.yaml`)
   return {
+    path,
     /** The published state of the hub with this name. */
     state: (name: string) => fleet.observer.last(`hub2mqtt/${name}/state`),
     add: (name: string) => writeFileSync(fileOf(name), `url: "${fleet.hub('h0').url}"\napi_key: "${KEY}"\n`),
@@ -72,6 +73,22 @@ describe.concurrent('a configuration that is read again changes while running', 
     remove('home')
     await checkUntil(fleet.clock, 'the removed file', () => reads(bridge) === 2)
     await noTopicsOf(fleet, 'home')
+  })
+
+  it('the folder of the hubs: the bridge serves the hubs of the new folder, and checks that folder from then on', async () => {
+    await using fleet = await Fleet.build({ hubs: 1 })
+    const [former, next] = [await hubsIn(fleet), await hubsIn(fleet)]
+    former.add('home')
+    next.add('attic')
+    await using bridge = startBridge({ MQTT_URL: fleet.broker.url }, `hubs_dir: ${former.path}\n`, fleet.clock)
+    await until('the hub of the former folder', () => former.state('home') === 'online')
+    bridge.reload(`hubs_dir: ${next.path}\n`)
+    await until('the hub of the new folder', () => next.state('attic') === 'online')
+    await noTopicsOf(fleet, 'home')
+    expect(bridge.lines.join('')).not.toContain('takes effect at the next start')
+    next.add('cellar')
+    await checkUntil(fleet.clock, 'the new file', () => bridge.lines.some((line) => line.includes('"hubs.cellar"')))
+    await until('the added hub', () => next.state('cellar') === 'online')
   })
 
   it('the hubs: a folder that is empty for less than a minute, while running or at the start, clears nothing', async () => {
@@ -228,8 +245,10 @@ test.concurrent('a key with other permissions changes permissions, commands and 
   expect(info().commands).not.toContain('restart')
 })
 
-test.concurrent('a rotated key of a hub is read from its file when the old one is refused, without going offline, and is masked', async () => {
-  const path = join(temporaryFolder(), 'key')
+test.concurrent('a rotated key of a hub is read from its file when the old one is refused, without going offline, and is masked', async ({
+  onTestFinished,
+}) => {
+  const path = join(temporaryFolder(onTestFinished), 'key')
   writeFileSync(path, KEY, { mode: 0o600 })
   await using world = await start('log: {level: debug}\n', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
   const { length } = world.observer.texts('hub2mqtt/home/state')

@@ -18,7 +18,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     state[isRetry ? 'retries' : 'changes'] += 1
     return state.isApplied
   }
-  const watching = watchFolder({ folder, readAt }, onChange, clock, ending.signal)
+  const watching = watchFolder({ folder: () => folder, readAt }, onChange, clock, ending.signal)
   onTestFinished(async () => {
     ending.abort()
     await watching

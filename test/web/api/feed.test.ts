@@ -194,6 +194,16 @@ describe('the feed', () => {
     ])
   })
 
+  it('keeps nothing of an app or a setting that is called state after another member has taken over its hub', ({
+    opened: { hold, release, snapshot },
+  }) => {
+    const called = [topics.of('setting', { hub: 'home', app: 'x', name: 'state' }), app('state')]
+    for (const topic of [...called, 'b/home/state']) hold(topic, 'on')
+    expect(Object.keys(snapshot().since)).toEqual(['b/home/state'])
+    release('b/home/')
+    expect(snapshot().state).toEqual([['b/home/state', 'on']])
+  })
+
   it('sends each event once to existing subscribers, and in the snapshot to later ones', async ({
     opened: { feed, follow, snapshot, clock },
   }) => {

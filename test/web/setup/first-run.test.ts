@@ -52,6 +52,16 @@ describe('without a hub in the configuration', () => {
     expect((await ask('api/session')).answer).toMatchObject({ access: 'full' })
   })
 
+  test('the log level of a file that is written by hand applies from the start of the bridge', async () => {
+    const hub = await emulate()
+    const { daemon, path, ask } = await first()
+    writeFileSync(path, `log: { level: debug }\nhubs: { home: { url: "${hub.url}", api_key: ${KEY} } }\n`)
+    daemon.signal('SIGHUP')
+    await daemon.untilLine('hub2mqtt started')
+    await until('the hub', async () => (await ask('api/commands/home/refresh', { body: {} })).status === 200)
+    await daemon.untilLine('"level":"debug"')
+  })
+
   test('existing content of the file is kept, including comments', async () => {
     const file = '# mine\nhubs:\nlog:\n  level: debug # for a while\napps: { exclude: [com.example.secret] }\n'
     const { ended, path, apply } = await setUp({ file })

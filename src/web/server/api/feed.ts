@@ -12,6 +12,9 @@ const USAGE_MS = 15 * 60_000
 /** Maximum total length of the stored events, in characters. It exceeds the largest payload of a command. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
+/** What may itself be called `state`. */
+const ENDS_WITH_ITS_NAME: ReadonlySet<string> = new Set(['app', 'setting'])
+
 export interface FeedOptions extends Pick<BridgeOptions, 'topics' | 'clock'> {
   /** Renders the retained messages of this bridge. Called when a client connects. */
   readonly retained: () => Iterable<protocol.LiveMessage>
@@ -70,7 +73,8 @@ export class Feed {
 
   /** Records a change of a retained message. @param payload `null` if the topic was cleared */
   held(topic: string, payload: string | null): void {
-    if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
+    const isState = topic.endsWith('/state') && !ENDS_WITH_ITS_NAME.has(this.#options.topics.parse(topic)?.name ?? '')
+    if (isState && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
     if (shown === undefined || !this.#isShown(topic) || (shown.get(topic) ?? null) === payload) return
     if (payload === null) shown.delete(topic)

@@ -43,6 +43,13 @@ export async function open(): Promise<void> {
   }
 }
 
+/** Waits until a daemon with a configured hub answers, and opens the page. Until then, the page stays as it is. */
+export async function openAfterSetup(): Promise<void> {
+  const result = await api.session()
+  if (result.ok && !result.value.setup) await open()
+  else setTimeout(() => void openAfterSetup(), RETRY_MS)
+}
+
 function stageOf(session: Session): Stage {
   const { access, login, setup } = session
   if (access === null) return login === 'password' ? { at: 'login' } : { at: 'failed', message: text.noLogin }

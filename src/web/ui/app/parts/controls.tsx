@@ -129,7 +129,15 @@ export function Select<K extends string>(props: SelectProps<K>) {
   const { options, chosen, choose, nameOf = (option) => option, ...attributes } = props
   const onChange = (value: string) => options.filter((option) => option === value).forEach(choose)
   return (
-    <select {...attributes} value={chosen} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+    <select
+      {...attributes}
+      value={chosen}
+      onChange={({ currentTarget }) => {
+        onChange(currentTarget.value)
+        // Show the choice only when it has taken effect, because it may be refused.
+        currentTarget.value = chosen
+      }}
+    >
       {options.map((one) => (
         <option key={one} value={one}>
           {nameOf(one)}

@@ -4,7 +4,7 @@ import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../.
 import { api, type Result } from '../api.ts'
 import { Action, Alert, Card, Copy, Json, set, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
-import { open } from '../session.ts'
+import { open, openAfterSetup } from '../session.ts'
 import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
@@ -65,17 +65,19 @@ export function SetupPage() {
   }, [])
   const ended = done.result.value
   if (ended?.ok) return <Done done={ended.value} />
-  const start = setup.value?.ok ? setup.value.value : undefined
+  const answer = setup.value
+  const start = answer?.ok ? answer.value : undefined
   const isComplete = Object.values(hub.value).every((value) => value !== '')
+  const incomplete = isComplete ? undefined : text.incomplete
   return (
     <main class="setup">
       <h1>
         <Glyph name="hub" size={28} /> {text.title}
       </h1>
       <p class="quiet">{text.intro}</p>
-      {setup.value?.ok === false && <Alert>{setup.value.message}</Alert>}
-      <HubForm hub={hub} found={setup.value === undefined ? undefined : (start?.found ?? [])} />
-      <BrokerForm broker={broker} />
+      {answer?.ok === false && <Alert>{answer.message}</Alert>}
+      <HubForm hub={hub} found={answer === undefined ? undefined : (start?.found ?? [])} />
+      {start !== undefined && <BrokerForm broker={broker} />}
       <Card title={text.finish.title} wide>
         {start !== undefined && (
           <p>{start.path === null ? text.finish.noPath : text.finish.path({ path: start.path })}</p>
@@ -87,7 +89,8 @@ export function SetupPage() {
           label={text.finish.apply}
           tone="primary"
           busy={done.busy.value}
-          refused={isComplete ? undefined : text.incomplete}
+          // Until the configured broker is known, saving would replace it with the built-in broker.
+          refused={answer?.ok ? incomplete : (answer?.message ?? text.hub.searching)}
           act={() => void done.run(() => api.applySetup({ hub: withScheme(hub.value), broker: broker.value }))}
         />
       </Card>
@@ -228,6 +231,9 @@ function Test({ label, ready, test }: { label: string; ready: boolean; test: () 
 
 function Done({ done: { written, lines } }: { readonly done: SetupDone }) {
   const title = written === null ? text.done.lines : text.done.written({ path: written })
+  useEffect(() => {
+    if (written === null) void openAfterSetup()
+  }, [])
   return (
     <main class="setup">
       <h1>{written === null ? text.done.almost : text.done.title}</h1>

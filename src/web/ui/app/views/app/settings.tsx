@@ -42,7 +42,7 @@ const text = defineStrings('settings', {
     back: 'Put back',
     was: 'Before: {value}',
     kept: 'Nothing was changed.',
-    unknown: 'The value may or may not have been changed.',
+    unknown: 'The current value is not known.',
   },
 })
 
@@ -57,7 +57,7 @@ function useSettings({ target }: AppProps['entry']) {
   /** The settings as last read; `undefined` before the first read. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
-  /** Names of settings whose value is unknown, because the answer to a write was lost. */
+  /** Names of settings whose value is unknown, because the answer to a write or to the read after it is missing. */
   const unknown = useSignal(NO_NAMES)
   /** Names of settings that were edited in this view. Their lines stay, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
@@ -89,13 +89,14 @@ function useSettings({ target }: AppProps['entry']) {
     if (!ok) return { at: 'failed', message: text.unread({ why: inLanguage(error?.message ?? '') }) }
     const now = values.value?.get(name)
     if (!isSame(now, before) && !(await mayOverwrite(name, now))) return { at: 'kept' }
+    const markUnknown = () => set(unknown, unknown.value.union(new Set([name])))
     const ended = await sendCommand(target, 'set-setting', payload.value)
     if (!ended.ok) {
-      if (mayHaveHappened(ended.error.code)) unknown.value = unknown.value.union(new Set([name]))
+      if (mayHaveHappened(ended.error.code)) markUnknown()
       return { at: 'failed', message: inLanguage(ended.error.message) }
     }
     // Show the values as the hub has stored them.
-    await read()
+    if (!(await read()).ok) markUnknown()
     toast(true, text.done({ name }))
     return { at: 'done', before: now }
   }
