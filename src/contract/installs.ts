@@ -1,5 +1,6 @@
 /** Installs apps from the store. An install may take a long time and may change nothing, so its effect is checked. */
 import { sleep } from '../base/clock.ts'
+import { VERSION } from '../base/versions.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -122,5 +123,7 @@ function has(app: AppPatch | StoreVersion, { channel, version }: StoreVersion): 
 function hasChanged(before: Before, after: AppPatch): boolean {
   const differs = (key: 'version' | 'channel') =>
     typeof before?.[key] === 'string' && typeof after[key] === 'string' && before[key] !== after[key]
-  return before === null || differs('version') || differs('channel')
+  // Another text in place of a version, which a hub may send for a while, proves nothing.
+  const areVersions = [before?.version, after.version].every((one) => VERSION.test(one ?? ''))
+  return before === null || (areVersions && differs('version')) || differs('channel')
 }

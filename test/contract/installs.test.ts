@@ -120,8 +120,8 @@ describe('an install without an answer', () => {
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  test('is not proved by a version and channel that were not known before', async () => {
-    const unknown = { id: APP, update: '1.1.0', record: { version: null, channel: null } }
+  test.each([null, 'no version'])('is not proved by a version that was %j before', async (version) => {
+    const unknown = { id: APP, update: '1.1.0', record: { version, channel: null } }
     const aimed = await aim({ apps: [unknown, { id: 'another.app' }] })
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
