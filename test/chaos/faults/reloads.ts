@@ -67,6 +67,7 @@ export const RELOADS: Faults = {
   'reload adds and removes a hub': reload(async (scene) => {
     const { world } = scene
     await using second = await EmulatedHub.start({
+      id: 'second',
       keys: { [world.secrets.key]: ['hub.app'] },
       apps: population(20),
       settleMs: 0,
