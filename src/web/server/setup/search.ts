@@ -4,14 +4,13 @@
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
-import { isIPv4 } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { type Answer, decode, encode } from 'dns-packet'
 import { type Clock, sleep } from '../../../base/clock.ts'
 import { HubClient } from '../../../hub/client.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { shownText } from '../../../observability/controls.ts'
 import type { Setup } from '../api/protocol.ts'
+import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
@@ -27,14 +26,12 @@ const PING_MS = 1_400
 const MAX_FOUND = 16
 const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
-/** Maximum number of records to read from a packet. Packets of real devices contain fewer records. */
-const MAX_RECORDS = 64
 
 /** Finds at most 16 hubs within three seconds. @param to where to send the queries; default: the whole network */
 export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
   const pings = new Map<string, ReturnType<typeof ping>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
-    for (const candidate of candidatesOf(packet, address)) {
+    for (const candidate of candidatesOf(readRecords(packet), address)) {
       if (pings.size < MAX_FOUND && !pings.has(candidate.url)) pings.set(candidate.url, ping(candidate, clock))
     }
   }
@@ -53,7 +50,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   return [...byHub.values()].flatMap(([first]) => first?.found ?? [])
 }
 
-const QUESTION = encode({ questions: [HUB_SERVICE, WEB_SERVICE].map((name) => ({ type: 'PTR', name })) })
+const QUESTION = question([HUB_SERVICE, WEB_SERVICE])
 
 function ownAddresses(): string[] {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
@@ -83,46 +80,33 @@ async function openSockets(
 }
 
 /** Returns the hubs in an answer. If the answer contains no usable address of a hub, uses the sender's address. */
-export function candidatesOf(packet: Buffer, sender: string) {
-  const records = recordsOf(packet)
-  const of = <T extends Answer['type']>(type: T, name: string | undefined) =>
-    records.filter((one): one is Answer & { type: T } => one.type === type && one.name.toLowerCase() === name)
-  return [HUB_SERVICE, WEB_SERVICE].flatMap((type) =>
-    of('PTR', type).flatMap(({ data: target }) => {
-      const instance = target.toLowerCase()
-      const [service] = of('SRV', instance)
-      const own = of('A', service?.data.target.toLowerCase()).find(({ data }) => isOfTheHome(data, sender))
-      const address = own?.data ?? sender
-      /** Whether the device announces itself as a hub. */
-      const isHub = type === HUB_SERVICE
-      // A hub may announce the port of another service, but its API is on port 80.
-      const ports = new Set([...(service === undefined ? [] : [service.data.port]), ...(isHub ? [80] : [])])
-      const name = nameOf([of('TXT', instance)[0]?.data ?? []].flat().map(String), target.slice(0, -type.length - 1))
-      return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
-    }),
-  )
+export function candidatesOf(records: readonly DnsRecord[], sender: string) {
+  const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
+    records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
+  return records.flatMap((record) => {
+    if (record.type !== 'PTR' || (record.name !== HUB_SERVICE && record.name !== WEB_SERVICE)) return []
+    const instance = record.target.toLowerCase()
+    const [service] = of('SRV', instance)
+    const own = of('A', service?.target.toLowerCase()).find(({ address }) => isOfTheHome(address, sender))
+    const address = own?.address ?? sender
+    /** Whether the device announces itself as a hub. */
+    const isHub = record.name === HUB_SERVICE
+    // A hub may announce the port of another service, but its API is on port 80.
+    const ports = new Set([...(service === undefined ? [] : [service.port]), ...(isHub ? [80] : [])])
+    const name = nameOf(of('TXT', instance)[0]?.texts ?? [], record)
+    return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
+  })
 }
 
-/** Returns the records of an answer; none if the packet is malformed or a question. The records are untrusted. */
-function recordsOf(packet: Buffer): readonly Answer[] {
-  try {
-    const { type, answers = [], additionals = [] } = decode(packet)
-    return type === 'response' ? [...answers, ...additionals].slice(0, MAX_RECORDS) : []
-  } catch {
-    return []
-  }
-}
-
-function nameOf(texts: readonly string[], instance: string): string {
+function nameOf(texts: readonly string[], { name, target }: { name: string; target: string }): string {
   const given = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
+  const instance = target.slice(0, Math.max(0, target.length - name.length - 1))
   return shownText(given || instance).slice(0, MAX_NAME_LENGTH)
 }
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-// From a packet that is cut off, dns-packet decodes addresses such as `10.0.undefined.undefined`.
-const isOfTheHome = (address: string, sender: string) =>
-  address === sender || (isIPv4(address) && PRIVATE.test(address))
+const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Pings a possible hub without sending a key. Resolves to `undefined` if it is not a hub. */
 async function ping({ url, name, isHub }: ReturnType<typeof candidatesOf>[number], clock: Clock) {
