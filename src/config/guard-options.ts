@@ -59,7 +59,7 @@ const unavailable = v.pipe(
 
 export const guardOptions = liveOptions({
   'guard.watch': listOf(appPattern, ['*']).doc(
-    'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',
+    'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, it restarts no app by itself.',
   ),
   'guard.ignore': listOf(appPattern, ['com.example.experiment']).doc(
     'Apps that the guardian ignores; overrides `guard.watch`.',

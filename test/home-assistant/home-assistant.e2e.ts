@@ -518,11 +518,19 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
   })
 
   test('can copy the templates of the documentation', async () => {
-    const updates = `{{ integration_entities('mqtt') | select('match', 'update\\.') | select('is_state', 'on')
-      | map('state_attr', 'title') | join(', ') }}`
+    const page = readFileSync('docs/home-assistant.md', 'utf8')
+    const updates = /message: >-\n((?: {8}.*\n)+)/.exec(page)?.[1] ?? ''
+    // An update of another program must not be counted.
+    const other = { name: 'Other', unique_id: 'other', state_topic: 'other/state' }
+    await world.observer.publish('homeassistant/update/other/config', JSON.stringify(other))
+    await until('the other update', async () => {
+      await world.observer.publish('other/state', '{"installed_version":"1","latest_version":"2","title":"Other"}')
+      return (await ha.render("{{ states('update.other') }}")) === 'on'
+    })
     world.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
     await ha.untilState(`${HUE}--update`, 'on')
-    expect(await ha.render(updates)).toBe('Lumen Lights')
+    expect(await ha.render(updates)).toBe('Lumen Lights;')
+    await world.observer.publish('homeassistant/update/other/config', '')
     world.hub.change('com.athom.hue', { updateAvailable: null })
     await ha.untilState(`${HUE}--update`, 'off')
     expect(await ha.render("{{ state_attr('binary_sensor.doorbell_problem', 'message') }}")).toContain('EHOST')

@@ -41,7 +41,7 @@ export const guardOptionsSection = (): string => tableOf(guardOptions)
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # Every option of hub2mqtt. A line with # directly before an option shows its default, or an example if it
-# has none: remove the # to use it.
+# is empty: remove the # to use it.
 `
 
 /** Returns whether a default is empty, and so does not show what a value looks like. */
