@@ -104,7 +104,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     reads: 'hubSummary',
     template: onOff('needs_attention', 'x|length > 0'),
     attributes: attributesOf({ apps: 'needs_attention' }),
-    doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` contains the ids of these apps.',
+    doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` contains the ids of these apps. Exists only if the guardian is on.',
   },
   {
     ...HEALTH,
