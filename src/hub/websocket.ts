@@ -2,6 +2,9 @@
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 
+/** Maximum number of values in a packet. The record of an app has a few hundred. */
+const MAX_PACKET_VALUES = 20_000
+
 export class GuardedWebSocket extends NodeWebSocket {
   protected override onData(data: unknown): void {
     if (typeof data === 'string' && isSound(data)) super.onData(data)
@@ -21,7 +24,7 @@ function isSound(packet: string): boolean {
   // Socket.IO `connect` and `disconnect` packets.
   if (/^4[01]/.test(packet)) return true
   // Socket.IO event and acknowledgement packets.
-  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet) && !holdsTooMany(packet)
+  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet) && !holdsTooMany(packet, MAX_PACKET_VALUES)
   // A Socket.IO `connect error` packet.
   if (!packet.startsWith('44')) return false
   const refusal = parseJson(packet.slice(2).replace(/^\/[^,]*,/, ''))

@@ -183,6 +183,29 @@ describe.concurrent('a hub that is replaced with another', () => {
   })
 })
 
+test.concurrent('a realtime packet of more than 20,000 values is not read, and ends the channel', async ({
+  emulate,
+  hold,
+  open,
+}) => {
+  const emulated = await emulate()
+  const gateway = open.use(await HttpGateway.to(emulated.port))
+  const watched = hold(`http://127.0.0.1:${gateway.port}`, { pollInterval: 3_600_000 })
+  await connected(watched)
+  const id = anApp(emulated)
+  const send = (name: string, values: number) => {
+    const record = `{"id":"${id}","name":"${name}","x":[${'0,'.repeat(values)}0]}`
+    gateway.sendText(`42/api,["homey:manager:apps","app.update",${record}]`)
+  }
+  send('small enough', 19_900)
+  await until('the event', () => known(watched, id)?.name === 'small enough')
+  const names: unknown[] = []
+  watched.hub.apps.subscribe(({ changes }) => names.push(...changes.map(({ after }) => after?.name)))
+  send('too large', 20_000)
+  await until('the loss', () => watched.hub.status.realtime === 'polling')
+  expect(names).not.toContain('too large')
+})
+
 describe.concurrent('a removed app stays removed', () => {
   test('if an update of it arrives late, and the list is read', async ({ emulated, watched }) => {
     const id = anApp(emulated)
