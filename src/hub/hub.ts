@@ -118,8 +118,9 @@ export class Hub {
     try {
       const result = await this.client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      if (method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
-      else if (before !== undefined && !agrees(before, wanted)) void this.#expectEvent(before)
+      this.#wrote(method)
+      const isPolling = this.status.realtime === 'polling'
+      if (!isPolling && before !== undefined && !agrees(before, wanted)) void this.#expectEvent(before)
       return result
     } catch (error) {
       const failure = asHubError(error)
