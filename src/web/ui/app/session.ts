@@ -46,7 +46,7 @@ export async function open(): Promise<void> {
 /** Waits until a daemon with a configured hub answers, and opens the page. Until then, the page stays as it is. */
 export async function openAfterSetup(): Promise<void> {
   const result = await api.session()
-  if (result.ok && !result.value.setup) await open()
+  if (result.ok && !result.value.setup) stage.value = stageOf(result.value)
   else setTimeout(() => void openAfterSetup(), RETRY_MS)
 }
 
