@@ -17,9 +17,9 @@ class Room {
   readonly takenOver: string[] = []
   readonly said: string[] = []
   readonly lines: string[] = []
-  /** Whether messages wait until `waiting` is called. */
+  /** Whether messages wait until `deliver` is called. */
   isSlow = false
-  readonly waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
 
   join(instance: string, startedAt: string): Presence {
     const member = new Presence({
@@ -32,7 +32,7 @@ class Room {
             if (this.members.includes(member)) this.say(topic, text, member)
             onAcknowledged?.()
           }
-          if (this.isSlow) this.waiting.push(pass)
+          if (this.isSlow) this.#waiting.push(pass)
           else pass()
         },
       },
@@ -45,6 +45,10 @@ class Room {
     })
     this.members.push(member)
     return member
+  }
+
+  deliver(): void {
+    for (const pass of this.#waiting.splice(0)) pass()
   }
 
   leave(member: Presence): void {
@@ -93,7 +97,7 @@ test('a bridge whose question waits in a queue decides a second after the broker
   await room.clock.advance(5000)
   expect(elder.role).toBe('undecided')
   room.isSlow = false
-  for (const pass of room.waiting.splice(0)) pass()
+  room.deliver()
   await room.clock.advance(0)
   expect([elder.role, younger.role]).toEqual(['undecided', 'standby'])
   expect(room.takenOver).toEqual(['a'])
@@ -177,11 +181,11 @@ test('an older bridge that is reported offline gets the second once the broker h
   younger.doubt()
   await room.clock.advance(5000)
   expect(younger.role).toBe('standby')
-  for (const pass of room.waiting.splice(0)) pass()
+  room.deliver()
   await room.clock.advance(999)
   expect(younger.role).toBe('standby')
   room.isSlow = false
-  for (const pass of room.waiting.splice(0)) pass()
+  room.deliver()
   await room.clock.advance(60_000)
   expect([elder.role, younger.role]).toEqual(['active', 'standby'])
 })
